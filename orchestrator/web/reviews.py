@@ -293,9 +293,12 @@ class Reviews:
             return
         for watcher in self._starting:
             watcher.miss((task_id,))
-        # What has to be read stays so: another node's items may be newer than what this one wrote.
-        to_be_read = task_id in self._changed and self._changed[task_id] is None
-        self._changed[task_id] = None if written is None or to_be_read else written.task
+        task = None if written is None else written.task
+        if task_id in self._changed:
+            # Notifications overtake each other, and what has to be read stays so.
+            before = self._changed[task_id]
+            task = before if before is None or (task is not None and task.version < before.version) else task
+        self._changed[task_id] = task
         self._woken.set()
 
     async def _work(self) -> None:
@@ -333,11 +336,12 @@ class Reviews:
     async def _by_now(self, task_id: TaskId, written: AgentTask | None) -> AgentTask:
         """A task as it was ``written``, or else folded on from its last change. Raises as ``load``.
 
-        So one more item costs no more in a long task.
+        So one more item costs no more in a long task. What was written of a task that is not known here may be told
+        late, after its end.
         """
         task = self._running.pop(task_id, None)
-        if written is not None:
-            task = written if task is None or task.version < written.version else task
+        if task is not None and written is not None:
+            task = max(task, written, key=lambda one: one.version)
         else:
             items = () if task is None else await self.service.store.read(task_id, task.version)
             # Where they do not follow one another, loading says what is wrong.

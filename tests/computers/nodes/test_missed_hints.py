@@ -157,7 +157,7 @@ async def test_a_command_that_comes_second_reads_what_came_first(
 
 
 async def test_a_reviewer_is_told_the_newer_of_two_changes(tmp_path: Path) -> None:
-    """Notifications overtake each other: one of this node's own does not hide what another node wrote since."""
+    """Notifications overtake each other: one of this node's own does not hide what came since, nor open it again."""
     async with AsyncExitStack() as stack:
         here = await stack.enter_async_context(running(tmp_path, model=Writing()))
         await stack.enter_async_context(connected(here, "3", Disk()))
@@ -172,8 +172,17 @@ async def test_a_reviewer_is_told_the_newer_of_two_changes(tmp_path: Path) -> No
         items = await own.store.read(before.task_id)
         after = await there.cancel(before.task_id, replace(ALICE, roles=("admin",)))
         own.bus.publish("tasks", {"task_id": after.task_id, "version": after.version})
-        own.published(before, [one for one in items if one.fact.kind == "review_requested"])
+        late = [one for one in items if one.fact.kind == "review_requested"]
+        own.published(before, late)
         assert (await reviewer.hear("request_closed"))["request_id"] == request["request_id"]
+        own.published(before, late)
+        later = await here.paused(await here.submit())
+        assert (await reviewer.hear("request_opened"))["request"]["request_id"] == later["request_id"]
+        await here.until(later["task_id"], "review_noted")
+        newer = await own.load(TaskId(later["task_id"]))
+        own.published(await own.cancel(newer.task_id, replace(ALICE, roles=("admin",))), late)
+        own.published(newer, late)
+        assert (await reviewer.hear("request_closed"))["request_id"] == later["request_id"]
 
 
 async def test_a_reviewer_hears_of_a_request_whose_hint_was_lost(
