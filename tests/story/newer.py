@@ -13,8 +13,7 @@ from orchestrator.core.ports import Store
 from orchestrator.core.task import facts, fold, items
 from orchestrator.core.task.items import SYSTEM, AgentTaskItem, Draft
 from orchestrator.core.task.system_facts import SystemFact
-from orchestrator.core.task.task import changed
-from orchestrator.core.values import Value
+from orchestrator.core.values import Value, changed
 
 
 class Dreamt(Value):
