@@ -158,6 +158,29 @@ def test_a_schedule_ends_no_sooner_than_what_waits_for_an_answer_that_was_lost()
     _bury(setting)
 
 
+@pytest.mark.parametrize("kind", ["request", "answer"])
+def test_a_program_whose_request_or_answer_is_lost_between_nodes_is_not_waited_for_a_day(kind: str) -> None:
+    """Seed 10186: the request to run it was lost, and its node was asked for nothing else."""
+    for seed in range(20):
+        setting = Setting(random.Random(seed), Ledger(), several=True)
+        setting.start_all()
+        ending, net = Ending(setting), setting.net
+        assert net is not None
+        _let_come(ending)
+        setting.submit()
+        letter = ending.onward(lambda one: one.kind == kind and one.ask.get("method") == "run_program")
+        if letter is None:
+            _bury(setting)
+            continue
+        net.lose(letter)
+        ending.quiet(stalled=False)
+        ending.verdict()
+        assert setting.all_over()
+        _bury(setting)
+        return
+    raise AssertionError("no program runs at another node")
+
+
 def test_an_answer_that_is_held_when_the_end_has_begun_comes_all_the_same() -> None:
     """Seed 474932314787: an append had met its trouble, and was not done yet, as the judge let all held answers come.
 

@@ -30,9 +30,17 @@ from orchestrator.computers.nodes.messages import (
     requests_to,
 )
 from orchestrator.computers.nodes.screens import Screens
-from orchestrator.computers.nodes.server import called, settled_of
+from orchestrator.computers.nodes.server import answered, called, settled_of
 from orchestrator.computers.nodes.table import Event, NodeWent, Presence
-from orchestrator.core.errors import CallLost, CallVoid, ComputerAway, InvalidRequest, NobodyServes, RequestLost
+from orchestrator.core.errors import (
+    CallLost,
+    CallVoid,
+    ComputerAway,
+    InvalidRequest,
+    NobodyServes,
+    OrchestratorError,
+    RequestLost,
+)
 from orchestrator.core.ports import Answer, CallResult, ComputerInfo, Settlement
 from orchestrator.core.ports.bus import End
 from orchestrator.core.ports.computers import NOBODY, OnOutput
@@ -45,6 +53,9 @@ noticed within seconds all the same."""
 IN_GAME_S: Final = 86_400.0
 """How long the run of a program is waited for: the node that has the computer counts its limit in time of the game,
 which may be paused. A node that is gone is noticed here, too."""
+HELD_EVERY_S: Final = 60.0
+"""How often a node is asked whether it has a program that is waited for. A bus may lose a request, or its answer."""
+HELD_WITHIN_S: Final = 10.0
 CONFIRM_WITHIN_S: Final = 5.0
 """A node only notes it."""
 SETTLE_WITHIN_S: Final = 60.0
@@ -170,8 +181,10 @@ class Fleet:
         }
         ended = self._hear_output(run_id, on_output) if on_output is not None else None
         try:
-            within_s = IN_GAME_S if "timeout_s" in params else wait_s + SLACK_S
-            there = await self._ask_holder(computer, called, asked, body or b"", within_s)
+            if "timeout_s" in params:
+                there = await self._ask_for_program(computer, run_id, asked, body or b"")
+            else:
+                there = await self._ask_holder(computer, called, asked, body or b"", wait_s + SLACK_S)
         finally:
             if ended is not None:
                 ended()
@@ -245,6 +258,35 @@ class Fleet:
             f"Computer {computer} is away.",
             remedy="Its chunk may be unloaded or it may be off; what needs it waits.",
         )
+
+    async def _ask_for_program(
+        self, computer: ComputerId, run_id: RunId, asked: Mapping[str, Any], body: bytes
+    ) -> CallResult | None:
+        """As `_ask_holder`, for as long as a program may run, and no longer than its node has it."""
+        asking = asyncio.ensure_future(self._ask_holder(computer, called, asked, body, IN_GAME_S))
+        missed = 0
+        try:
+            while not (await asyncio.wait([asking], timeout=HELD_EVERY_S))[0]:
+                missed = 0 if await self._is_held(computer, run_id) else missed + 1
+                # Once may be an answer that is on its way.
+                if missed > 1 and not asking.done():
+                    raise CallLost(f"The node that has computer {computer} does not have this call, or has it no more.")
+            return asking.result()
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def _is_held(self, computer: ComputerId, run_id: RunId) -> bool:
+        """Whether the node that has a computer waits for a run of it, as far as it can be asked."""
+        place = self._presence.table.connected(computer)
+        if place is None:
+            return True
+        try:
+            payload = {"op": "held", "run_id": run_id}
+            return bool(answered(await self.request(place.node, payload, within_s=HELD_WITHIN_S)).data.get("held"))
+        except OrchestratorError:
+            # An older node does not know the question.
+            return True
 
     async def request(self, node: str, payload: Mapping[str, Any], body: bytes = b"", *, within_s: float) -> Answer:
         """Ask a node, for as long as it is there. Raises NobodyServes, RequestLost."""

@@ -205,9 +205,12 @@ class Serving:
         self._presence = presence
         self._bus = presence.bus
         self._ends: list[End] = []
+        self._held: set[str] = set()
+        """The runs whose outcome other nodes wait for."""
         self.ops: Ops = {
             **others,
             "call": self._call,
+            "held": self._is_held,
             "settle": self._settle,
             "table": self._table,
             "yield": self._yield,
@@ -250,6 +253,7 @@ class Serving:
 
     async def _call(self, payload: Mapping[str, Any], body: bytes) -> Answer:
         computer, run_id, task_id, number, method, params, has_body, wait_s, output = call_asked(payload)
+        self._held.add(run_id)
         try:
             result = await self._hub.call(
                 computer,
@@ -265,7 +269,13 @@ class Serving:
         except InvalidRequest as error:
             # A fault of the call itself, such as one that is too long: no frame was written, and none ever will be.
             return failed(error)
+        finally:
+            self._held.discard(run_id)
         return call_told(result, self._hub.heard(computer))
+
+    async def _is_held(self, payload: Mapping[str, Any], body: bytes) -> Answer:
+        del body
+        return Answer(Answered(data={"held": payload.get("run_id") in self._held}).told())
 
     async def _settle(self, payload: Mapping[str, Any], body: bytes) -> Answer:
         del body
