@@ -19,7 +19,6 @@ from orchestrator.core.evidence.evidence import (
 from orchestrator.core.policy import BUILT_IN_CATALOG, RUNNERS
 from orchestrator.core.task.facts import Ran
 from orchestrator.core.task.states import CallState
-from orchestrator.core.text.secret_words import has_one
 from orchestrator.core.values import changed
 
 _SHOWN_CHARS: Final = 160
@@ -274,7 +273,11 @@ def _as_before(record: Over) -> Ran | None:
 
 def _loading(evidence: Evidence, spot: Spot, text: str) -> Evidence:
     text = text[:TEXT_CHARS]
-    found = {stem(one.split(" ")[0]) for one in _LOADS.findall(text)} if has_one(text, _LOAD_STEMS) else set[str]()
+    found = (
+        {stem(one.split(" ")[0]) for one in _LOADS.findall(text)}
+        if any(one in text for one in _LOAD_STEMS)
+        else set[str]()
+    )
     if not found - evidence.loads.get(spot, frozenset()):
         return evidence
     known = sorted(found | evidence.loads.get(spot, frozenset()))[:_MAX_MENTIONS]

@@ -2,8 +2,8 @@
 
 Theory. A notification says that there is something to read. The node that wrote it has it at hand, so a watcher there
 takes the task as it was written and reads nothing. An append holds at one version only: a task that was written is the
-whole truth up to that version, whoever wrote the items before. Any other notification, or a gap between what was
-written, is a reason to read. Nothing that is decided rests on what is at hand: the store has the last word at each
+whole truth up to that version, whichever node wrote the items before. Any other notification, or a gap between what
+was written, is a reason to read. Nothing that is decided rests on what is at hand: the store has the last word at each
 append.
 """
 
