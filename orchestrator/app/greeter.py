@@ -78,6 +78,8 @@ class JournalGreeter:
             heard=heard,
             fresh=verdict.fresh,
             doubt=verdict.doubt,
+            node=visitor.node,
+            said=visitor.said,
         )
         welcomed = ComputerWelcomed(computer=visitor.computer, side=side)
         note = self._service.draft(welcomed, Actor(kind="computer", id=visitor.computer))

@@ -40,6 +40,7 @@ from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.notifications import Notifier
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.tasks.service import MissedHints
+from orchestrator.engine.tasks.stored import Pinned
 from orchestrator.engine.undo import Undoing
 from orchestrator.engine.workers import Workers
 from orchestrator.history.audit import Checkpoints, verify_job
@@ -101,10 +102,11 @@ async def open_ground(
     wrap_store: Callable[[Store], Store],
     wrap_bus: Callable[[Bus], Bus],
     context: Callable[[ComputerId | None], PolicyContext],
+    pinned: Pinned,
 ) -> AsyncIterator[Foundation]:
     """The ground of one start, its active policy and the start recorded; closed after the block, however that ends.
 
-    ``context``: what is known of a computer; it is asked from the first verdict on, not before.
+    ``context``: what is known of a computer, while it is ``pinned``; both are asked from the first verdict on.
     Raises BusAway, PolicyInvalid, InvalidRequest, and the errors of opening a store.
     """
     node, watching = new_node_id(name_of(settings)), Watching()
@@ -138,6 +140,7 @@ async def open_ground(
             node=node,
             model_wait_s=settings.model_wait_s,
             directory=directory,
+            pinned=pinned,
         )
         policy = PolicyKeeper(service, settings.policy_path, file, Checkpoints(settings.data_dir))
         await policy.begin()
@@ -233,6 +236,7 @@ async def open_orchestrator(
         wrap_store=wrap_store,
         wrap_bus=wrap_bus,
         context=lambda computer: world.context(computer),  # noqa: PLW0108 - the world is made of what is on this
+        pinned=lambda computers: world.pinned(computers),  # noqa: PLW0108 - see above
     )
     async with contextlib.aclosing(models), ground_of as ground:
         token = await admin_token(ground.service, settings)

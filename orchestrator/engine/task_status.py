@@ -37,7 +37,7 @@ async def waits_for(task: AgentTask, store: Store, world: Environment, freeze: F
     looks = task.restores is not None and task.phase in (Phase.QUEUED, Phase.THINKING)
     needed = {one.call.computer for one in task.calls if one.call.computer is not None}
     for computer in sorted(task.computers if looks else needed):
-        if not world.online(computer):
+        if not await world.reaches(computer):
             if (await store.computer(computer)).frozen is not None:
                 return f"waiting for computer {computer}, which is frozen until a person releases it"
             return f"waiting for computer {computer}, which is away"

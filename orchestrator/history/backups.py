@@ -101,6 +101,10 @@ class Backups:
         Raises ComputerAway when it is not connected or goes away meanwhile, ToolFailed, also where it takes no call,
         and Conflict.
         """
+        async with self.undoing.world.pinned([computer]):
+            return await self._made(computer, by, note)
+
+    async def _made(self, computer: ComputerId, by: Identity, note: str) -> BackupRow:
         world, store = self.undoing.world, self.service.store
         if not world.online(computer):
             raise ComputerAway(
@@ -203,12 +207,15 @@ class Backups:
     async def came_since(self, wanted: Restoration) -> int | None:
         """How many files and directories are there that the backup has not; None: nobody can look now."""
         computer, world = wanted.computer, self.undoing.world
-        if computer is None or not world.online(computer):
+        if computer is None:
             return None
-        try:
-            present = (await world.listed(computer)).listing
-        except (ComputerAway, CallLost, CallVoid, ToolFailed):
-            return None
+        async with world.pinned([computer]):
+            if not world.online(computer):
+                return None
+            try:
+                present = (await world.listed(computer)).listing
+            except (ComputerAway, CallLost, CallVoid, ToolFailed):
+                return None
         target = read_listing(await self.service.store.get_blob(wanted.listing))
         return sum(path not in target.states and wanted.wants(path) for path in present.states)
 

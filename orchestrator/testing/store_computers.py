@@ -1,4 +1,4 @@
-"""The contracts of computers: S63 to S69, S90, S93, S109: last heard, last welcome, freezing, release, revocation."""
+"""The contracts of computers: S63 to S69, S90, S93, S109, S114 to S116: heard, welcome, freezing, release, seats."""
 
 import asyncio
 from dataclasses import replace
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from orchestrator.core.audit.tables import token_fingerprint
 from orchestrator.core.errors import Conflict, InvalidRequest, LeaseLost
-from orchestrator.core.ports import SYSTEM_STREAM, Coming, Lease, SignInRow, Store, Token, TokenRow
+from orchestrator.core.ports import SYSTEM_STREAM, Coming, Lease, SeatRow, SignInRow, Store, Token, TokenRow
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import Draft, verify_chain
 from orchestrator.core.task.system_facts import (
@@ -312,6 +312,68 @@ async def s109_many_come_at_once(store: Store, clock: ManualClock) -> None:
     told = [(one.computer, one.number) for one in facts if isinstance(one, ComputerWelcomed)]
     assert sorted(told) == sorted((name, number) for name, number in zip(names, wanted, strict=True) if number)
     assert len(facts) == 40
+
+
+# -- S114 to S116: which node has a computer
+
+
+async def s114_a_welcome_keeps_the_seat(store: Store, clock: ManualClock) -> None:
+    """Seat and number are kept together, those of the last welcome; one without a node, or refused, leaves them."""
+    author = Author(clock)
+    assert await store.seats([COMPUTER]) == []
+    coming = Coming(side(clock), node="a-1", said="first")
+    number = await store.welcome_computer(COMPUTER, coming)
+    assert number == 1
+    assert await store.seats([COMPUTER, ComputerId("12")]) == [SeatRow(COMPUTER, "a-1", 1, "first", known=coming.side)]
+    await store.welcome_computer(COMPUTER, replace(coming, node="b-1", said="second"))
+    await store.label_computer(author.draft(ComputerLabelled(computer=COMPUTER, label="farm")))
+    labelled = (await store.computer(COMPUTER)).known
+    assert labelled is not None
+    seat = SeatRow(COMPUTER, "b-1", 2, "second", known=labelled)
+    assert await store.seats([COMPUTER]) == [seat]
+    await store.welcome_computer(COMPUTER, Coming(labelled))
+    assert await store.seats([COMPUTER]) == [seat]
+    await store.freeze_computer(frozen(author, clock))
+    assert await store.welcome_computer(COMPUTER, replace(coming, node="c-1")) is None
+    assert await store.seats([COMPUTER]) == [seat]
+
+
+async def s115_a_late_farewell_changes_no_later_seat(store: Store, clock: ManualClock) -> None:
+    """A seat is changed only under its node and number; one that was left is found, but not at its node."""
+    coming = Coming(side(clock), node="a-1", said="first")
+    for node in ("a-1", "a-1", "b-1"):
+        await store.welcome_computer(COMPUTER, replace(coming, node=node))
+    seat = SeatRow(COMPUTER, "b-1", 3, "first", known=coming.side)
+    gone = clock.advance(5)
+    for node, number in (("a-1", 1), ("a-1", 2), ("b-1", 2), ("a-1", 3), ("c-1", 4)):
+        await store.keep_seats([SeatRow(COMPUTER, node, number, "late", gone)])
+    await store.keep_seats([SeatRow(ComputerId("12"), "b-1", 3, "nobody", gone)])
+    assert await store.seats([COMPUTER, ComputerId("12")]) == [seat]
+    changed = replace(seat, said="changed")
+    await store.keep_seats([changed])
+    assert await store.seats_at("b-1") == [changed]
+    left = replace(changed, left_at=gone)
+    await store.keep_seats([left])
+    assert await store.seats([COMPUTER]) == [left]
+    assert await store.seats_at("b-1") == []
+    assert await store.welcome_computer(COMPUTER, replace(coming, node="b-1")) == 4
+    await store.keep_seats([left])
+    assert await store.seats_at("b-1") == [replace(seat, number=4)]
+
+
+async def s116_the_seats_of_a_node_come_in_pages(store: Store, clock: ManualClock) -> None:
+    """By name, each once, only that node's; of hundreds that are asked for by name, all that there are."""
+    names = [ComputerId(f"c{number:03}") for number in range(12)]
+    for name in names:
+        await store.welcome_computer(name, Coming(side(clock), node=f"n-{int(name[1:]) % 2}", said=name))
+    found: list[str] = []
+    while page := await store.seats_at("n-1", after=found[-1] if found else "", limit=4):
+        assert len(page) <= 4
+        found += [one.computer for one in page]
+    assert found == names[1::2]
+    many = [ComputerId(f"c{number:03}") for number in range(1100)]
+    assert [one.said for one in await store.seats(many)] == names
+    assert await store.seats([]) == []
 
 
 async def s90_word_of_an_earlier_boot_counts_no_more(store: Store, clock: ManualClock) -> None:

@@ -158,7 +158,7 @@ class Endpoints(
         self.directory = directory
         self.notifier = notifier
         self.trying = asyncio.Lock()
-        self.context_of: Callable[[ComputerId], PolicyContext] = self.undoing.world.context
+        self.context_of: Callable[[ComputerId], Awaitable[PolicyContext]] = self.undoing.world.known
         self.verifying, self.background = verifying, background
         self.unsent = unsent
         self.attempts = Attempts(service.record, service.clock)

@@ -171,7 +171,7 @@ class BackupEndpoints(Room):
         row = await self.backups.find(computer, body.backup)
         paths = wanted_paths(body.paths)
         wanted = self.backups.wanted(row, paths, exact=body.exact)
-        online = self.backups.undoing.world.online(computer)
+        online = await self.backups.undoing.world.reaches(computer)
         if body.dry_run:
             places = list(told_places((await self.backups.preview(wanted, identity)).entries))
             came_since = await self.backups.came_since(wanted)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
@@ -18,6 +18,7 @@ from starlette.websockets import WebSocket
 
 from orchestrator.computers.hub import Admission, CannotType, Gone, Hidden, Mirror, Seen, Sight, TooManyWatch, Watcher
 from orchestrator.computers.hub.known_computers import Refusals, Refused, frozen_refusal
+from orchestrator.computers.nodes.seats import Found
 from orchestrator.core.errors import Conflict, Forbidden, InvalidRequest, OrchestratorError, Unauthenticated
 from orchestrator.core.ports import ComputerInfo, Computers, Identity
 from orchestrator.core.task.limits import Budget
@@ -98,18 +99,18 @@ class RefusingComputers(Computers, Protocol):
     refusals: Refusals
     admission: Admission
 
-    def node_of(self, computer: ComputerId) -> str:
-        """The name of the other node that has a computer now; empty: none has, or this one."""
+    async def look(self, computers: Collection[ComputerId]) -> Mapping[ComputerId, Found]:
+        """What is known of computers now; of one that no node has welcomed nothing. Raises StoreAway."""
 
     async def confirm_label(self, computer: ComputerId, label: str) -> None:
         """An admin confirmed a computer's label, and the store knows it."""
 
 
 def computer_answer(
-    computers: RefusingComputers, record: ComputerRecord, owner: str, of: type[_Computer], **others: Any
+    found: Found | None, record: ComputerRecord, owner: str, of: type[_Computer], **others: Any
 ) -> _Computer:
-    """A computer as it is now; one that never said hello since the start says nothing of itself."""
-    info = computers.info(record.computer)
+    """A computer as it is now; one that never said hello says nothing of itself."""
+    info, node = (None, "") if found is None else found
     online = info is not None and info.online
     seen = record.known.at if record.known is not None else None
     if info is not None and info.left_at is not None:
@@ -121,7 +122,7 @@ def computer_answer(
         frozen=_frozen(record),
         owner=owner or None,
         seen_at=None if online else seen,
-        node=computers.node_of(record.computer) or None,
+        node=node or None,
         **({} if info is None else {name: getattr(info, name) for name in SAID} | {"position": _position(info)}),
         **others,
     )
@@ -153,10 +154,12 @@ class ComputerEndpoints(Room):
         """``GET /v1/computers``: all that have a token, connected or not."""
         identity = await self.who(request, agents=True)
         records = {one.computer: one for one in await self.service.store.list_computers()}
+        reaches = self.authorizer.reaches
+        owners = {name: one for name, one in (await self.computer_owners()).items() if reaches(identity, name)}
+        found = await self.computers.look(list(owners))
         shown = [
-            self._told(records.get(name) or ComputerRecord(name), owner, ComputerAnswer)
-            for name, owner in sorted((await self.computer_owners()).items(), key=_in_order)
-            if self.authorizer.reaches(identity, name)
+            self._told(found.get(name), records.get(name) or ComputerRecord(name), owner, ComputerAnswer)
+            for name, owner in sorted(owners.items(), key=_in_order)
         ]
         return ComputerList(computers=shown)
 
@@ -166,12 +169,15 @@ class ComputerEndpoints(Room):
         record = await self._known(request)
         owner = (await self.computer_owners()).get(record.computer, "")
         more = {"last": record.known, "released": record.released}
-        return self._told(record, owner, ComputerLong, **more)
+        found = await self.computers.look([record.computer])
+        return self._told(found.get(record.computer), record, owner, ComputerLong, **more)
 
-    def _told(self, record: ComputerRecord, owner: str, of: type[_Computer], **more: Any) -> _Computer:
+    def _told(
+        self, found: Found | None, record: ComputerRecord, owner: str, of: type[_Computer], **more: Any
+    ) -> _Computer:
         belongs_to = self.authorizer.directory().owners.get(record.computer)
         told = None if belongs_to is None else str(belongs_to)
-        return computer_answer(self.computers, record, owner, of, belongs_to=told, **more)
+        return computer_answer(found, record, owner, of, belongs_to=told, **more)
 
     async def release_computer(self, request: Request) -> ComputerFreed:
         """``POST /v1/computers/{name}/release``: the next connection with its token is the computer."""
@@ -189,8 +195,9 @@ class ComputerEndpoints(Room):
         self.authorizer.must(identity, "everything")
         record = await self._known(request)
         body = await read_body(request, LabelBody, MAX_OPEN_BYTES)
-        name, info = record.computer, self.computers.info(record.computer)
-        now = (info.label or "") if info is not None else record.known.label if record.known is not None else ""
+        name = record.computer
+        found = (await self.computers.look([name])).get(name)
+        now = (found.info.label or "") if found is not None else record.known.label if record.known is not None else ""
         if now != body.label:
             remedy = f"Look at it with `cc-orchestrator computers show {name}`, then confirm the label of now."
             raise Conflict(f"The label of computer {name} is {now[:64]!r} now.", remedy=remedy)
@@ -341,7 +348,8 @@ class ScreenEndpoints(ComputerEndpoints):
         """``GET /v1/computers/{name}/screens``: what can be watched of it."""
         await self.who(request)
         name = (await self._known(request)).computer
-        found = await self.computers.mirror.screens(name)
+        async with self.computers.pinned([name]):
+            found = await self.computers.mirror.screens(name)
         shown = [ScreenRow.made_from(one, of=TERMINAL if one.of is None else from_wire(one.of)) for one in found]
         return ScreenList(screens=shown)
 
@@ -368,6 +376,12 @@ class ScreenEndpoints(ComputerEndpoints):
         self.service.must_be_free(identity.name, "types at no computer")
         if record.frozen is not None:
             raise CannotType(frozen_sentence(record.frozen), remedy=frozen_remedy(record.frozen))
+        async with self.computers.pinned([record.computer]):
+            return await self._typed(identity, record, body, strokes)
+
+    async def _typed(
+        self, identity: Identity, record: ComputerRecord, body: KeysBody, strokes: list[dict[str, str | bool]]
+    ) -> KeysTyped:
         self.computers.mirror.must_take_keys(record.computer)
         self._spend(identity, record.computer)
         text = redact_text(body.text or "", salt=SALT)
@@ -406,16 +420,21 @@ class ScreenEndpoints(ComputerEndpoints):
 
         Where the last room went to somebody else meanwhile it ends at once, and the reader comes again and is told.
         """
-        with suppress(TooManyWatch), self.computers.mirror.watching(computer, of) as watcher:
-            ending = asyncio.create_task(_end(watcher, over))
-            try:
-                yield b": watching\n\n"
-                while not watcher.is_over:
-                    sight = await watcher.next(SILENCE_S)
-                    yield b": still here\n\n" if sight is None else await _event(of or TERMINAL, sight)
-            finally:
-                ending.cancel()
-                await asyncio.gather(ending, return_exceptions=True)
+        async with self.computers.pinned([computer]):
+            with suppress(TooManyWatch), self.computers.mirror.watching(computer, of) as watcher:
+                async for event in self._watched(watcher, of, over):
+                    yield event
+
+    async def _watched(self, watcher: Watcher, of: str, over: asyncio.Event) -> AsyncGenerator[bytes, None]:
+        ending = asyncio.create_task(_end(watcher, over))
+        try:
+            yield b": watching\n\n"
+            while not watcher.is_over:
+                sight = await watcher.next(SILENCE_S)
+                yield b": still here\n\n" if sight is None else await _event(of or TERMINAL, sight)
+        finally:
+            ending.cancel()
+            await asyncio.gather(ending, return_exceptions=True)
 
 
 async def _end(watcher: Watcher, over: asyncio.Event) -> None:

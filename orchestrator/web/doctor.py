@@ -144,8 +144,9 @@ class DoctorEndpoints(Room):
     async def _computers(self) -> list[SeenComputer]:
         records = {one.computer: one for one in await self.service.store.list_computers()}
         names = [ComputerId(name) for name in await self.computer_names()]
+        found = await self.computers.look(names)
         seen = [
-            computer_answer(self.computers, records.get(name) or ComputerRecord(name), "", ComputerAnswer)
+            computer_answer(found.get(name), records.get(name) or ComputerRecord(name), "", ComputerAnswer)
             for name in names
         ]
         return [

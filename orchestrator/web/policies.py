@@ -1,7 +1,7 @@
 """The endpoints to the policy, to grants and to decisions."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -69,7 +69,7 @@ class PolicyEndpoints(Room):
     """``/v1/policy`` and ``/v1/grants``."""
 
     policy: PolicyKeeper
-    context_of: Callable[[ComputerId], PolicyContext]
+    context_of: Callable[[ComputerId], Awaitable[PolicyContext]]
     """The known facts of a computer now."""
     trying: asyncio.Lock
     """Held by the dry run that works."""
@@ -118,7 +118,7 @@ class PolicyEndpoints(Room):
         policy, custom = self.policy.policy, self.policy.custom
         if body.policy is not None:
             policy, custom = await asyncio.to_thread(load_with_plugins, body.policy, source="the policy that was sent")
-        call, context = FunctionCall(tool=body.tool, args=body.args), self._context(body, identity)
+        call, context = FunctionCall(tool=body.tool, args=body.args), await self._context(body, identity)
         async with self.trying:
             explained = await asyncio.to_thread(explain, call, policy=policy, context=context, custom=custom)
         told = {**dict(explained.decision), "policy_version": policy.version}
@@ -129,9 +129,9 @@ class PolicyEndpoints(Room):
             approval = approval.model_copy(update={"told": " ".join((approval.told, *lacks))})
         return DryRun(**told, **because, approval=approval)
 
-    def _context(self, body: DryRunBody, by: Identity) -> PolicyContext:
+    async def _context(self, body: DryRunBody, by: Identity) -> PolicyContext:
         """The facts around a call. Raises NotFound for a person out of reach."""
-        known = self.context_of(ComputerId(body.computer)) if body.computer else PolicyContext()
+        known = await self.context_of(ComputerId(body.computer)) if body.computer else PolicyContext()
         fields = {"computer", "family", "label", "program", "roles", "user", "groups", "plan"}
         said = body.model_dump(include=fields, exclude_none=True)
         if body.label is not None:

@@ -224,7 +224,9 @@ class TaskEndpoints(Room):
         )
         rows = found[:limit]
         last = rows[-1] if len(found) > limit else None
-        shown = [TaskRowAnswer.made_from(row, status_reason=await self._row_reason(row)) for row in rows]
+        waited_for = {one for row in rows if row.status is TaskStatus.QUEUED for one in row.computers}
+        async with self.computers.pinned(waited_for):
+            shown = [TaskRowAnswer.made_from(row, status_reason=await self._row_reason(row)) for row in rows]
         then = None if last is None else f"{to_us(last.created_at)}:{last.task_id}"
         return await redacted(TaskList(tasks=shown, next=then))
 
@@ -269,7 +271,8 @@ class TaskEndpoints(Room):
             "person": present.person_of(task.user_id),
             "freeze": freeze and FreezeAnswer.made_from(freeze),
         }
-        return await redacted(await asyncio.to_thread(_whole, task, now, more, self._online))
+        async with self.computers.pinned(task.computers):
+            return await redacted(await asyncio.to_thread(_whole, task, now, more, self._online))
 
     def _online(self, computer: str) -> bool:
         info = self.computers.info(ComputerId(computer))

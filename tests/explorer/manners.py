@@ -1,4 +1,4 @@
-"""Who knows that another node has a computer asks it to let the computer go, before it welcomes it."""
+"""A node asks the node that has a computer by the store, and that lives, to let it go before it welcomes it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,8 +14,16 @@ Session = tuple[str, int]
 class Manners:
     """What one node knew when a computer came, and whom it asked."""
 
-    def __init__(self, presence: Presence, wrong: Callable[[str], None], time: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        presence: Presence,
+        seat_of: Callable[[ComputerId], Session | None],
+        wrong: Callable[[str], None],
+        time: Callable[[], float],
+    ) -> None:
         self._presence = presence
+        self._seat_of = seat_of
+        """The seat of a computer that has not left it, by the store at this moment."""
         self._wrong = wrong
         self._time = time
         self._came: dict[ComputerId, tuple[Session | None, float]] = {}
@@ -46,5 +54,5 @@ class Manners:
             self._wrong(f"computer {computer} is welcome, and {known[0]}, which is known to have it, was not asked")
 
     def _elsewhere(self, computer: ComputerId) -> Session | None:
-        place = self._presence.table.connected(computer)
-        return None if place is None else (place.node, place.seat.number)
+        seat = self._seat_of(computer)
+        return seat if seat is not None and self._presence.table.knows(seat[0]) else None

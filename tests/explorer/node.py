@@ -236,7 +236,12 @@ class Node:
         self._bus = None if net is None else NetBus(net, name, self.loop)
         bus = self._bus or LocalBus()
         self.service = TaskService(
-            store=self.store, bus=bus, clock=clock, authorizer=_Anyone(), active_policy=active_policy
+            store=self.store,
+            bus=bus,
+            clock=clock,
+            authorizer=_Anyone(),
+            active_policy=active_policy,
+            pinned=lambda computers: world.pinned(computers),  # noqa: PLW0108 - see above
         )
         presence = Presence(bus, name)
         elsewhere = MeetingElsewhere(presence)
@@ -247,7 +252,7 @@ class Node:
         if self._bus is not None:
             self._here = join(self.hub, elsewhere, presence, self.store, awaited)
             computers = self._here.fleet
-            self._manners = Manners(presence, complain, self.loop.time)
+            self._manners = Manners(presence, self._seat_of, complain, self.loop.time)
             self.store.welcoming = self._manners.welcomes
             self._bus.requested = self._manners.requested
             self.spawn(self._open())
@@ -262,6 +267,12 @@ class Node:
             count=2,
         )
         self.spawn(self._workers.work())
+
+    def _seat_of(self, computer: ComputerId) -> tuple[str, int] | None:
+        """The node that has a computer by the store at this moment, and the number of its welcome there."""
+        asked = "SELECT node, number FROM seats WHERE computer = ? AND left_at IS NULL"
+        rows = self.store._cursor.execute(asked, (computer,)).fetchall()
+        return rows[0] if rows else None
 
     def spawn(self, work: Spawned, *expected: type[Exception]) -> None:
         """Run something on this generation; ``expected``: refusals that are no defect."""

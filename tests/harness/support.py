@@ -1,9 +1,10 @@
 """Fakes at our own ports: replies of a model, a computer in memory, and a computer on a socket."""
 
 import asyncio
+import contextlib
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -221,8 +222,11 @@ class FakeComputers:
         family = self.families.get(computer, "computer")
         return ComputerInfo(computer=computer, online=computer not in self.away, family=family)
 
-    def list_computers(self) -> list[ComputerInfo]:
-        return [info for computer in self.disks if (info := self.info(computer)) is not None]
+    def pinned(self, computers: Collection[ComputerId]) -> contextlib.AbstractAsyncContextManager[None]:
+        return contextlib.nullcontext()
+
+    async def find(self, computers: Collection[ComputerId]) -> None:
+        pass
 
     async def call(
         self,

@@ -40,6 +40,7 @@ _POLICY: Final = "`policy_loaded`: the row is not believed where the item says o
 _BACKUP: Final = "`computer_backed_up`, `backup_removed`"
 _DIRECTORY: Final = "`directory_changed`"
 _NOTICE: Final = "its other columns, and the limits of each"
+_SEAT: Final = "the node that is asked has its socket, or says that it has not"
 _MOMENT: Final = "never longer than somebody can mean it"
 
 ROW: Final = "a row put in"
@@ -252,6 +253,15 @@ DECIDES: Final[Mapping[str, Mapping[str, Cover]]] = {
         "until": Cover("until when", f"{_MOMENT}; a longer one is nobody's", edits=(HIGH,)),
         ROW: Cover("who does it", "it ends by itself", "nothing"),
         GONE: Cover("who does it", "somebody takes it at once", "nothing"),
+    },
+    "seats": {
+        "computer": Cover("which computer it is", _SEAT, "nothing", ("computer || 'x'",)),
+        "node": Cover("which node is asked for it", _SEAT, "nothing"),
+        "number": Cover("which of two nodes has it", _SEAT, "nothing", (HIGH,)),
+        "said": Cover(_SHOWN, "rules look at the label of the computer's record too", "nothing"),
+        "left_at": Cover("whether it is asked for", f"{_SEAT}; a time is only shown", "nothing", ("NULL",)),
+        ROW: Cover("which node is asked for it", _SEAT, "nothing"),
+        GONE: Cover("which node is asked for it", "it is away until it says hello again", "nothing"),
     },
 }
 """Each table's columns, then what its rows are."""

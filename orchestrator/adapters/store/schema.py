@@ -158,6 +158,15 @@ _CHANGED: Final = (
         why TEXT NOT NULL
     )""",
     "CREATE INDEX outbox_due ON outbox (due, notice) WHERE due IS NOT NULL",
+    # The node that welcomed each computer last, and what that node says of it. Nodes look here for each other's.
+    """CREATE TABLE seats (
+        computer TEXT PRIMARY KEY,
+        node TEXT NOT NULL,
+        number BIGINT NOT NULL,
+        said TEXT NOT NULL,
+        left_at BIGINT
+    )""",
+    "CREATE INDEX seats_at ON seats (node, computer) WHERE left_at IS NULL",
 )
 
 MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {7: _FIRST, 8: _CHANGED}
@@ -203,7 +212,7 @@ TRAVELS: Final = (
     *("grants", "tokens", "sign_ins", "policies", "agreed", "directory", "turns", "secrets", "outbox"),
 )
 """The tables that move with a store, in the order in which a dump has them."""
-STAYS: Final = ("meta", "duties")
+STAYS: Final = ("meta", "duties", "seats")
 """The tables that do not: they are of one place, and of nodes that work there."""
 LEFT_BEHIND: Final[Mapping[str, Mapping[str, str]]] = {
     "tasks": {

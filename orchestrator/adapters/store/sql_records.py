@@ -1,6 +1,6 @@
 """The browsers that are signed in, in SQL (see ``sql``)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -10,7 +10,7 @@ from orchestrator.adapters.store import sql, sql_system
 from orchestrator.adapters.store.objects import seconds_to_us
 from orchestrator.adapters.store.script import Script, text, whole
 from orchestrator.core.audit.shared import IN_FORCE
-from orchestrator.core.ports import SYSTEM_STREAM, Coming, EntryRow, PolicyRow, SignInRow
+from orchestrator.core.ports import SYSTEM_STREAM, Coming, EntryRow, PolicyRow, SeatRow, SignInRow
 from orchestrator.core.ports.store_parts import MOST_DUTY_S
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
@@ -30,6 +30,15 @@ _HEAR: Final = """UPDATE computers SET heard = ? WHERE computer = ? AND heard < 
     AND (known IS NULL OR known LIKE ? ESCAPE '!')"""
 _FREEZE: Final = "UPDATE computers SET frozen = ?, frozen_at = ? WHERE computer = ?"
 _LABEL: Final = "UPDATE computers SET known = ? WHERE computer = ?"
+_MOST_NAMES: Final = 500
+_SIT: Final = """INSERT INTO seats (computer, node, number, said, left_at) VALUES (?, ?, ?, ?, NULL)
+    ON CONFLICT (computer) DO UPDATE SET node = excluded.node, number = excluded.number, said = excluded.said,
+    left_at = NULL"""
+_KEEP_SEAT: Final = "UPDATE seats SET said = ?, left_at = ? WHERE computer = ? AND node = ? AND number = ?"
+_SEATS: Final = """SELECT seats.computer, seats.node, seats.number, seats.said, seats.left_at, computers.known
+    FROM seats LEFT JOIN computers ON computers.computer = seats.computer"""
+_SEATS_AT: Final = f"""{_SEATS} WHERE seats.node = ? AND seats.left_at IS NULL AND seats.computer > ?
+    ORDER BY seats.computer LIMIT ?"""
 _RELEASE: Final = """UPDATE computers SET number = ?, doubtful_below = ?, frozen = NULL, frozen_at = NULL, released = 1
     WHERE computer = ?"""
 
@@ -73,11 +82,46 @@ def welcome(asked: Sequence[Welcome], *, now: int) -> Script[list[int | None]]:
             after = sealing.welcomed(record, coming)
             known = coming.side.model_dump_json()
             yield _WELCOME, (after.number, after.heard, after.doubtful_below, known, after.token, name)
+            if coming.node:
+                yield _SIT, (name, coming.node, after.number, coming.said)
             notes += [one for one in (sealing.welcoming(note, after),) if one is not None]
             numbers[at] = after.number
     if notes:
         yield from sql_system.record(notes, SYSTEM_STREAM, now=now)
     return numbers
+
+
+def seats(computers: Collection[ComputerId]) -> Script[list[SeatRow]]:
+    """The port's ``seats``."""
+    names, found = sorted(set(computers)), []
+    for at in range(0, len(names), _MOST_NAMES):
+        some = names[at : at + _MOST_NAMES]
+        found += yield f"{_SEATS} WHERE seats.computer IN ({', '.join('?' * len(some))})", tuple(some)
+    return sorted((_seat(*row) for row in found), key=lambda one: one.computer)
+
+
+def seats_at(node: str, after: str, limit: int) -> Script[list[SeatRow]]:
+    """The port's ``seats_at``."""
+    rows = yield _SEATS_AT, (node, after, limit)
+    return [_seat(*row) for row in rows]
+
+
+def keep_seats(rows: Sequence[SeatRow]) -> Script[None]:
+    """The port's ``keep_seats``."""
+    for one in sorted(rows, key=lambda one: one.computer):
+        left_at = None if one.left_at is None else to_us(one.left_at)
+        yield _KEEP_SEAT, (one.said, left_at, one.computer, one.node, one.number)
+
+
+def _seat(name: str, node: str, number: int, said: str, left_at: int | None, known: str | None) -> SeatRow:
+    return SeatRow(
+        computer=ComputerId(text(name)),
+        node=text(node),
+        number=whole(number),
+        said=text(said),
+        left_at=None if left_at is None else from_us(left_at),
+        known=None if known is None else ComputerSide.model_validate_json(known, extra="ignore"),
+    )
 
 
 def hear(asked: Sequence[tuple[ComputerId, Heard]]) -> Script[None]:

@@ -37,6 +37,7 @@ from orchestrator.core.ports import (
     PolicyRow,
     Receipt,
     Schedule,
+    SeatRow,
     SignInRow,
     StreamHead,
     TaskRow,
@@ -215,6 +216,15 @@ class SqlStore(ABC):
     async def welcome_computer(self, computer: ComputerId, coming: Coming, *, note: Draft | None = None) -> int | None:
         welcome = sql_computers.Welcome(computer, coming, note)
         return (await self._write(lambda now: sql_computers.welcome([welcome], now=now)))[0]
+
+    async def seats(self, computers: Collection[ComputerId]) -> list[SeatRow]:
+        return await self._read(lambda _: sql_computers.seats(computers))
+
+    async def seats_at(self, node: str, *, after: str = "", limit: int = 500) -> list[SeatRow]:
+        return await self._read(lambda _: sql_computers.seats_at(node, after, limit))
+
+    async def keep_seats(self, rows: Sequence[SeatRow]) -> None:
+        await self._write(lambda _: sql_computers.keep_seats(rows))
 
     async def hear_computer(self, computer: ComputerId, heard: Heard) -> None:
         await self._write(lambda _: sql_computers.hear([(computer, heard)]))

@@ -14,7 +14,8 @@ costs no task of its own but the one that reads its socket: every deadline is th
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
@@ -100,6 +101,8 @@ class Hub(Calls):
         self._places = count(1)
         self._greeting: defaultdict[ComputerId, asyncio.Lock] = defaultdict(asyncio.Lock)
         """Two connections of one computer are greeted one after the other, or the dead one could win."""
+        self._overtaken: dict[ComputerId, int] = {}
+        """The numbers of welcomes elsewhere that were heard of while the computer was being greeted here."""
         self._greets_nobody = False
         """Whether the journal could not be asked the last time; that is logged once, however many dial."""
 
@@ -108,6 +111,15 @@ class Hub(Calls):
     def info(self, computer: ComputerId) -> ComputerInfo | None:
         """The known facts of a computer."""
         return self.known.info(computer, online=self.here(computer))
+
+    @asynccontextmanager
+    async def pinned(self, computers: Collection[ComputerId]) -> AsyncIterator[None]:
+        """Nothing: a hub knows its own computers."""
+        del computers
+        yield
+
+    async def find(self, computers: Collection[ComputerId]) -> None:
+        """Nothing: a hub knows its own computers."""
 
     def list_computers(self) -> list[ComputerInfo]:
         """All computers that said hello since this node started."""
@@ -217,6 +229,8 @@ class Hub(Calls):
         if refused is not None:
             self._refuse(session, refused, visitor.peer)
             return
+        if self._elsewhere is not None:
+            visitor = self._elsewhere.seat(visitor, self.known.coming(visitor))
         async with self._greeting[computer]:
             met = await self._meet(session, visitor)
             if met is None:
@@ -235,6 +249,9 @@ class Hub(Calls):
                 # At once: a person who sees it online can watch it.
                 self.mirror.opened(session)
             self._changed(computer)
+            if self._overtaken.pop(computer, 0) > met.number:
+                self._end_soon(session)
+                return
         for run_id in await self._greeter.closed_runs(computer, [RunId(one) for one in hello.calls]):
             session.link.acknowledge(run_id=run_id, number=await self._greeter.number(computer))
         await session.flush()
@@ -360,6 +377,13 @@ class Hub(Calls):
         session = self._sessions.get(computer)
         if session is not None and self.known.number(computer) < number:
             self._end_soon(session)
+        elif session is None and self._greeting[computer].locked():
+            # Its welcome may be on its way here, with a lower number.
+            self._overtaken[computer] = max(number, self._overtaken.get(computer, 0))
+
+    def greeting(self, computer: ComputerId) -> asyncio.Lock:
+        """Held while a computer is being welcomed here: under it, the store and this node agree on a welcome."""
+        return self._greeting[computer]
 
     def _end_soon(self, session: Session) -> None:
         self._gone(session, "a newer connection of the same computer at another node replaced it")

@@ -39,6 +39,10 @@ class Visitor:
     """The token's hash; empty: it is not known."""
     peer: str = ""
     """The address it came from; empty: it is not known."""
+    node: str = ""
+    """The node at which it is a visitor; empty: there are no nodes."""
+    said: str = ""
+    """The text of its seat there."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,9 @@ class Yielded:
 
 class Elsewhere(Protocol):
     """The other nodes."""
+
+    def seat(self, visitor: Visitor, info: ComputerInfo) -> Visitor:
+        """A visitor with the seat that its welcome here keeps; ``info``: what it says of itself."""
 
     async def yields(self, visitor: Visitor, age_s: float) -> Yielded:
         """Ask the node that has a session of a visitor's computer to let it go; it is not waited for long.
@@ -299,26 +306,33 @@ class Known:
             return None
         left_at = None if online else self._left.get(computer)
         labels, standing = self._former_labels.get(computer, ()), self._standing.get(computer, NOWHERE)
-        parts = (hello, online, self._fingerprints.get(computer, ""), left_at, labels, standing)
+        visitor = Visitor(computer, hello, self._fingerprints.get(computer, ""))
+        parts = (hello, online, visitor.token, left_at, labels, standing)
         # A step of a task asks for it seven times, and mostly nothing has changed since.
         before = self._infos.get(computer)
         if before is not None and before[0] == parts:
             return before[1]
-        info = ComputerInfo(
+        info = self.coming(visitor)
+        if not online:
+            info = replace(info, online=False, left_at=left_at)
+        self._infos[computer] = parts, info
+        return info
+
+    def coming(self, visitor: Visitor) -> ComputerInfo:
+        """The facts of a computer that says hello, with those that it told before."""
+        computer, hello = visitor.computer, visitor.hello
+        return ComputerInfo(
             computer=computer,
-            online=online,
+            online=True,
             label=wire.from_wire(hello.label) if hello.label is not None else None,
             host=wire.from_wire(hello.host),
             family=hello.family,
             computer_id=hello.computer_id,
-            identity=wire.sha256_hex(f"{parts[2]} {hello.computer_id}".encode())[:16],
+            identity=wire.sha256_hex(f"{visitor.token} {hello.computer_id}".encode())[:16],
             client=printable(wire.from_wire(hello.client)),
-            left_at=left_at,
-            former_labels=labels,
-            **vars(standing),
+            former_labels=self._former_labels.get(computer, ()),
+            **vars(self._standing.get(computer, NOWHERE)),
         )
-        self._infos[computer] = parts, info
-        return info
 
     def number(self, computer: ComputerId) -> int:
         """The number of the computer's last welcome; 0: it never was welcome."""

@@ -14,8 +14,8 @@ import asyncio
 import base64
 import binascii
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -30,6 +30,7 @@ from orchestrator.computers.nodes.messages import (
     requests_to,
 )
 from orchestrator.computers.nodes.screens import Screens
+from orchestrator.computers.nodes.seats import Found, Seats
 from orchestrator.computers.nodes.server import answered, called, settled_of
 from orchestrator.computers.nodes.table import Event, NodeWent, Presence
 from orchestrator.core.errors import (
@@ -70,8 +71,10 @@ Read = Callable[[Answer], tuple[T, Heard]]
 class Fleet:
     """The computers of all nodes."""
 
-    def __init__(self, hub: Hub, presence: Presence) -> None:
+    def __init__(self, hub: Hub, presence: Presence, seats: Seats) -> None:
         self.hub = hub
+        self.seats = seats
+        """Where the computers are."""
         self.mirror = hub.mirror
         """The screens that people watch here, wherever the computers are."""
         self.refusals = hub.refusals
@@ -80,7 +83,7 @@ class Fleet:
         self._presence = presence
         self._bus = presence.bus
         self._heard: dict[ComputerId, Heard] = {}
-        """What came with the answers of other nodes."""
+        """What came with the answers of other nodes, of computers that are pinned."""
         self._asking: dict[asyncio.Task[Any], str] = {}
         """The waiting requests, each with its node; when a node is gone, its waits are taken out and cancelled."""
         self._acks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -100,25 +103,34 @@ class Fleet:
     # -- what is known -------------------------------------------------------------------
 
     def info(self, computer: ComputerId) -> ComputerInfo | None:
-        """The known facts of a computer, wherever it is or was last."""
+        """The known facts of a computer of this node, or of a pinned one, wherever it is or was last."""
         mine = self.hub.info(computer)
         if mine is not None and mine.online:
             return mine
         place = self._presence.table.place(computer)
         if place is None:
             return mine
-        latest = mine is None or place.seat.online or place.seat.number > self.hub.known.number(computer)
-        return place.seat.info if latest else mine
+        latest = mine is None or place.seat.number > self.hub.known.number(computer)
+        return self._presence.table.info(place) if latest else mine
 
-    def list_computers(self) -> list[ComputerInfo]:
-        """All computers that said hello to a node that was heard since this one started."""
-        names = {*self.hub.known.computers(), *(one.seat.computer for one in self._presence.table.places())}
-        return [info for name in sorted(names) if (info := self.info(name)) is not None]
+    @asynccontextmanager
+    async def pinned(self, computers: Collection[ComputerId]) -> AsyncIterator[None]:
+        """Know where these computers are while this is open. Raises StoreAway."""
+        try:
+            async with self.seats.pinned(computers):
+                yield
+        finally:
+            for one in computers:
+                if not self._presence.table.is_pinned(one):
+                    self._heard.pop(one, None)
 
-    def node_of(self, computer: ComputerId) -> str:
-        """The name of the other node that has a computer now; empty: none has, or this one."""
-        place = None if self.hub.here(computer) else self._presence.table.connected(computer)
-        return self._presence.table.name_of(place.node) if place is not None else ""
+    async def find(self, computers: Collection[ComputerId]) -> None:
+        """Read anew where these pinned computers are. Raises StoreAway."""
+        await self.seats.find([one for one in computers if not self.hub.here(one)])
+
+    async def look(self, computers: Collection[ComputerId]) -> dict[ComputerId, Found]:
+        """What is known of these computers now, pinned or not. Raises StoreAway."""
+        return await self.seats.look(computers)
 
     def heard(self, computer: ComputerId) -> Heard:
         """The highest ``journal_seq`` that the computer has named, as far as this node has heard."""
@@ -130,11 +142,12 @@ class Fleet:
         A node that cannot be asked goes on with the former labels until the computer says hello again.
         """
         self.hub.confirm_label(computer, label)
-        place = None if self.hub.here(computer) else self._presence.table.connected(computer)
-        if place is not None:
-            payload = {"op": "confirm_label", **LabelConfirmed(computer=computer, label=label).told()}
-            with suppress(NobodyServes, RequestLost, InvalidRequest):
-                await self.request(place.node, payload, within_s=CONFIRM_WITHIN_S)
+        async with self.pinned([computer]):
+            place = None if self.hub.here(computer) else self._presence.table.connected(computer)
+            if place is not None:
+                payload = {"op": "confirm_label", **LabelConfirmed(computer=computer, label=label).told()}
+                with suppress(NobodyServes, RequestLost, InvalidRequest):
+                    await self.request(place.node, payload, within_s=CONFIRM_WITHIN_S)
 
     # -- what is asked -------------------------------------------------------------------
 
@@ -237,6 +250,12 @@ class Fleet:
 
         Raises ComputerAway, CallVoid, ComputerFailed, CallLost.
         """
+        async with self.pinned([computer]):
+            return await self._asked(computer, read, asked, body, within_s)
+
+    async def _asked(
+        self, computer: ComputerId, read: Read[T], asked: Mapping[str, Any], body: bytes, within_s: float
+    ) -> T | None:
         tried: set[tuple[str, int]] = set()
         while (place := self._presence.table.connected(computer)) is not None:
             at = (place.node, place.seat.number)
@@ -246,8 +265,10 @@ class Fleet:
             try:
                 told, self._heard[computer] = read(await self.request(place.node, asked, body, within_s=within_s))
             except (ComputerAway, NobodyServes):
-                # Not there: no frame was written. Meanwhile it may be known to be somewhere else.
+                # Not there: no frame was written. Meanwhile the store may know it somewhere else.
                 self._presence.absent(place.node, computer, place.seat.number)
+                with suppress(OrchestratorError):
+                    await self.seats.find([computer])
             except RequestLost as lost:
                 raise CallLost(f"The node that has computer {computer} did not answer: {lost.message}") from lost
             else:

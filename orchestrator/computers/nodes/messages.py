@@ -2,18 +2,17 @@
 
 import base64
 import binascii
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, Final, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator.core.errors import InvalidRequest, said_of
-from orchestrator.core.ports import Answer, ComputerInfo
+from orchestrator.core.ports import Answer, ComputerInfo, SeatRow
 from orchestrator.core.task.system_facts import ComputerFrozen
 from orchestrator.core.wire import wire
+from orchestrator.core.wire.identity import former_of
 from orchestrator.core.wire.wire import ComputerId, RunId
 
 # -- What nodes say to each other. Two versions run side by side during an upgrade: unknown fields are passed over
@@ -83,6 +82,8 @@ class Beat(Said):
     """How many tasks it acts for now."""
     rev: int = 0
     """How often its table of computers has changed."""
+    computers: int = 0
+    """How many computers are connected there."""
     clock_ahead_s: float = 0.0
     """By how much its machine's clock is ahead of the store's."""
     facts: dict[str, Any] = Field(default_factory=dict)
@@ -111,21 +112,40 @@ class Seat(Said):
     placed_at: AwareDatetime | None = None
     shows: tuple[str, ...] = ()
     """The capabilities of its client for requests of other nodes about its screens."""
+    rev: int = 0
+    """The change of its node's table that says this; 0: the welcome itself."""
 
     @property
-    def rank(self) -> tuple[bool, int, datetime]:
-        """Whose word counts among several nodes."""
-        return self.online, self.number, self.left_at or datetime.max.replace(tzinfo=UTC)
+    def order(self) -> tuple[int, int]:
+        """Of two of one computer the one with the higher order is the later one: no two nodes have one number."""
+        return self.number, self.rev
 
     @property
     def info(self) -> ComputerInfo:
         """What people are told of it."""
-        return ComputerInfo(**self.model_dump(exclude={"number", "boot", "shows"}))
+        return ComputerInfo(**self.model_dump(exclude={"number", "boot", "shows", "rev"}))
 
     @classmethod
     def of(cls, info: ComputerInfo, *, number: int, boot: str, shows: Sequence[str] = ()) -> Self:
         """What a node tells of a computer of its own."""
         return cls(number=number, boot=boot, shows=tuple(shows), **vars(info))
+
+    @classmethod
+    def kept(cls, row: SeatRow) -> Self:
+        """What a row of the store says. Raises InvalidRequest.
+
+        A label may be kept in the computer's record before it is in the row, or after it: none of them is left out.
+        """
+        try:
+            seat = cls.model_validate_json(row.said)
+        except ValidationError:
+            raise InvalidRequest(f"The seat of computer {row.computer} cannot be read.") from None
+        changed: dict[str, Any] = {"number": row.number, "online": row.left_at is None, "left_at": row.left_at}
+        if (known := row.known) is not None:
+            label = seat.label or ""
+            others = () if known.label == label else (known.label, *seat.former_labels)
+            changed["former_labels"] = former_of(label, (*known.former_labels, *others))
+        return seat.model_copy(update={**changed, "computer": row.computer})
 
 
 class Delta(Said):
@@ -134,6 +154,10 @@ class Delta(Said):
     node: str
     rev: int
     seat: Seat
+    came: bool = True
+    """Whether the computer was welcomed with it; nodes of before 0.7 do not say."""
+    computers: int = 0
+    """How many are connected there now."""
 
 
 class Goodbye(Said):
@@ -143,7 +167,7 @@ class Goodbye(Said):
 
 
 class TableAnswer(Said):
-    """All computers of a node, as they are at ``rev`` of its beat."""
+    """All computers of a node, as they are at ``rev`` of its beat: nodes of before 0.7 ask for them."""
 
     beat: Beat
     seats: tuple[Seat, ...] = ()
@@ -260,14 +284,6 @@ class Failure(Said):
 def as_json(said: Said) -> bytes:
     """What may be longer than a payload."""
     return said.model_dump_json().encode()
-
-
-def whole_table(body: bytes) -> TableAnswer:
-    """A node's whole table from bytes. Raises InvalidRequest."""
-    try:
-        return TableAnswer.read(json.loads(body))
-    except ValueError:
-        raise InvalidRequest("Another node's table cannot be read: it is not JSON.") from None
 
 
 # -- What nodes say to each other about screens and keys: the messages of the wire, with who says it and of whom

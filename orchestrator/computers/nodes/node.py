@@ -5,7 +5,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any, Final
 
@@ -14,10 +14,11 @@ from orchestrator.computers.hub.hub import ALIVE_WITHIN_S
 from orchestrator.computers.nodes.fleet import Fleet
 from orchestrator.computers.nodes.messages import Beat, FrozenTold, Ops, Said, Seat, YieldAnswer, YieldAsked
 from orchestrator.computers.nodes.screens import Showing
+from orchestrator.computers.nodes.seats import Seats
 from orchestrator.computers.nodes.server import Serving
-from orchestrator.computers.nodes.table import ComputerCame, ComputerWent, Event, NodeWent, Presence
+from orchestrator.computers.nodes.table import ComputerCame, Event, NodeWent, Place, Presence
 from orchestrator.core.errors import InvalidRequest, NobodyServes, OrchestratorError, RequestLost
-from orchestrator.core.ports import Answer, Common, Store, TaskQueue
+from orchestrator.core.ports import Answer, Common, ComputerInfo, Store, TaskQueue
 from orchestrator.core.task.system_facts import ComputerFrozen
 from orchestrator.core.text.visible import one_line
 from orchestrator.core.wire import wire
@@ -99,29 +100,6 @@ def _shown(told: object) -> str:
     return one_line(str(told), limit=_MOST_CHARS)
 
 
-# -- Computers that went with their node: it was killed or cut off and can tell nobody, so another does
-#
-# Pages and terminals that show computers read them again at a notification of ``computers``, which the node of a
-# computer gives. Of the nodes that are left the first one gives it in the place of one that is gone.
-
-
-class Parting:
-    """Tells of the computers of nodes that are gone."""
-
-    def __init__(self, presence: Presence) -> None:
-        self._presence = presence
-        presence.on_event(self._happened)
-
-    def _happened(self, event: Event) -> None:
-        if not isinstance(event, ComputerWent):
-            return
-        presence = self._presence
-        place = presence.table.place(event.computer)
-        is_left = place is None or not presence.table.knows(place.node)
-        if is_left and presence.first() == presence.node:
-            presence.bus.publish("computers", {"computer": event.computer})
-
-
 # -- Notices that another node works with the same store, and that this one does not hear it
 #
 # Theory. Nodes that hear each other name the same one of them: the node that started first. In its name all of
@@ -186,12 +164,12 @@ class Unheard:
 # of
 #
 # Theory. Node A lets a task sleep for a computer that node B has just welcomed, and does not know it yet. Where
-# A's task slept before B woke who waits, B woke it. Where it slept after, A either knows by then that the
-# computer is there and wakes the task itself (the actor looks once more when it has slept), or hears it later: A
-# keeps in mind for which computers it let tasks sleep, from before they do, and when it hears that one came it
-# wakes who waits for it. Only that one statement then, and only for computers that were waited for here. Where A
-# died in between, nobody keeps it in mind: so a node that hears that another is gone asks once which computers are
-# waited for, and wakes those tasks whose computer is connected here. That is one look, however many computers it has.
+# A's task slept before B woke who waits, B woke it. Where it slept after, the store says by then that the computer is
+# there, and A wakes the task itself: the actor looks there once more when it has slept. But A may take B for dead then,
+# or may not have reached it just before. So A keeps in mind for which computers it let tasks sleep, and wakes who waits
+# for one of them when it can be reached again. Where A died in between, nobody keeps it in mind: so a node that hears
+# that another is gone asks once which computers are waited for, and wakes those tasks whose computer is connected here.
+# That is one look, however many computers it has.
 
 
 _AGAIN_S: Final = 1.0
@@ -270,13 +248,18 @@ class MeetingElsewhere:
         self._fleet: Fleet | None = None
         presence.on_event(self._happened)
 
+    def seat(self, visitor: Visitor, info: ComputerInfo) -> Visitor:
+        """A visitor with the seat that its welcome here keeps."""
+        said = self._seat(info, visitor.hello, 0).model_dump_json()
+        return replace(visitor, node=self._presence.node, said=said)
+
     def join(self, fleet: Fleet) -> None:
         """Begin: these are the computers of this node and the way to others."""
         self._fleet = fleet
 
     async def yields(self, visitor: Visitor, age_s: float) -> Yielded:
         """Ask the node that has a session of a visitor's computer to let it go."""
-        place = self._presence.table.connected(visitor.computer)
+        place = await self._there(visitor.computer)
         if place is None or self._fleet is None:
             return Yielded()
         boot = wire.from_wire(visitor.hello.boot)
@@ -294,7 +277,7 @@ class MeetingElsewhere:
 
     async def turn_away(self, fact: ComputerFrozen) -> None:
         """Tell the node that has a session of a computer that it is frozen."""
-        place = self._presence.table.connected(fact.computer)
+        place = await self._there(fact.computer)
         if place is not None and self._fleet is not None:
             payload = {"op": "turn_away", **FrozenTold(fact=fact).told()}
             # Not told: the visitor dials again, and then it is told once more.
@@ -308,13 +291,24 @@ class MeetingElsewhere:
         hub = self._fleet.hub
         info, hello = hub.info(computer), hub.known.hello(computer)
         assert info is not None, "only a computer that said hello comes or goes"
-        number = hub.known.number(computer)
-        shows = [one for one in (wire.MIRROR, wire.KEYS) if one in hello.capabilities]
-        self._presence.changed(Seat.of(info, number=number, boot=wire.from_wire(hello.boot), shows=shows))
-        place = self._presence.table.connected(computer)
-        if info.online and place is not None:
-            hub.drop(computer, place.seat.number)
+        before = self._presence.seats.get(computer)
+        seat = self._presence.changed(self._seat(info, hello, hub.known.number(computer)))
+        came = seat.online and (before is None or before.number != seat.number)
+        self._fleet.seats.changed(seat, came=came)
         self._fleet.screens.settle(computer)
+
+    def _seat(self, info: ComputerInfo, hello: wire.Hello, number: int) -> Seat:
+        shows = [one for one in (wire.MIRROR, wire.KEYS) if one in hello.capabilities]
+        return Seat.of(info, number=number, boot=wire.from_wire(hello.boot), shows=shows)
+
+    async def _there(self, computer: ComputerId) -> Place | None:
+        """The other node that has a computer now, by the store; None: none has. Raises StoreAway."""
+        table = self._presence.table
+        if self._fleet is None or not table.beats():
+            return None
+        place = (await self._fleet.seats.places([computer])).get(computer)
+        # Also where it was not found a moment ago: it is asked, not believed.
+        return place if place is not None and place.seat.online and table.knows(place.node) else None
 
     def _happened(self, event: Event) -> None:
         if isinstance(event, ComputerCame) and self._fleet is not None:
@@ -355,9 +349,11 @@ class Node:
         self.showing.open()
         self.fleet.screens.open()
         self.presence.open()
+        self.fleet.seats.open()
 
     async def close(self) -> None:
         """Say goodbye; earlier requests of others are still answered. The hub is closed, the bus not yet."""
+        await self.fleet.seats.close()
         await self.presence.close()
         self.serving.close()
         await self.showing.close()
@@ -384,11 +380,6 @@ class Node:
         """The nodes that are there, this one first, as people see them."""
         table = self.presence.table
         beats = [self.presence.beat(), *table.beats()]
-        held = {beat.node: 0 for beat in beats}
-        held[self.presence.node] = sum(one.online for one in self.fleet.hub.list_computers())
-        for place in table.places():
-            if place.seat.online and place.node in held:
-                held[place.node] += 1
         return [
             {
                 "node": beat.node,
@@ -399,7 +390,7 @@ class Node:
                 "draining": beat.draining,
                 "tasks": beat.tasks,
                 "clock_ahead_s": beat.clock_ahead_s,
-                "computers": held[beat.node],
+                "computers": beat.computers,
                 "here": beat.node == self.presence.node,
             }
             for beat in beats
@@ -421,10 +412,9 @@ def join(
     ``awaited``: as the environment of its tasks has it. ``transfers``: those of this node. ``apart``: the names of
     nodes on the same bus that work with another store.
     """
-    fleet = Fleet(hub, presence)
+    fleet = Fleet(hub, presence, Seats(hub, presence, store, awaited))
     elsewhere.join(fleet)
     showing, readings = Showing(hub, presence), Readings(presence, fleet, transfers)
-    serving = Serving(hub, presence, {**showing.ops, **readings.ops})
+    serving = Serving(hub, presence, fleet.seats, {**showing.ops, **readings.ops})
     waking = Waking(store, hub, presence, awaited)
-    Parting(presence)
     return Node(presence, fleet, serving, waking, showing, Unheard(store, presence), readings, apart)

@@ -32,7 +32,7 @@ from orchestrator.computers.nodes.messages import (
     pictures_to,
     watches_to,
 )
-from orchestrator.computers.nodes.table import ComputerCame, ComputerWent, Event, NodeWent, Place, Presence
+from orchestrator.computers.nodes.table import ComputerCame, ComputerWent, Event, NodeWent, Pinned, Place, Presence
 from orchestrator.core.errors import ComputerAway, InvalidRequest, NobodyServes, RequestLost
 from orchestrator.core.ports import Answer
 from orchestrator.core.ports.bus import End
@@ -402,7 +402,7 @@ class Screens:
     # -- inside --------------------------------------------------------------------------
 
     def _happened(self, event: Event) -> None:
-        if isinstance(event, ComputerCame | ComputerWent):
+        if isinstance(event, ComputerCame | ComputerWent | Pinned):
             self.settle(event.computer)
 
     def _heard(self, payload: Mapping[str, Any]) -> None:

@@ -26,6 +26,7 @@ from orchestrator.computers.nodes.messages import (
     output_of,
     requests_to,
 )
+from orchestrator.computers.nodes.seats import Seats
 from orchestrator.computers.nodes.table import Presence
 from orchestrator.core.errors import (
     CallLost,
@@ -38,7 +39,7 @@ from orchestrator.core.errors import (
 from orchestrator.core.ports import Answer, CallResult, Settlement
 from orchestrator.core.ports.bus import End
 from orchestrator.core.wire.identity import Heard
-from orchestrator.core.wire.wire import RunId, SettledCall
+from orchestrator.core.wire.wire import ComputerId, RunId, SettledCall
 
 # -- What becomes of a call or a settle, on its way from one node to another: results and errors, with their bytes
 
@@ -200,8 +201,9 @@ class UnknownOp(InvalidRequest):
 class Serving:
     """Answers the requests of other nodes."""
 
-    def __init__(self, hub: Hub, presence: Presence, others: Ops) -> None:
+    def __init__(self, hub: Hub, presence: Presence, seats: Seats, others: Ops) -> None:
         self._hub = hub
+        self._seats = seats
         self._presence = presence
         self._bus = presence.bus
         self._ends: list[End] = []
@@ -248,6 +250,9 @@ class Serving:
         except InvalidRequest as error:
             logger.warning("another node's request %r is refused: %s", op[:40], error)
             return failed(CallVoid(error.code, error.message))
+        except ComputerAway as error:
+            self._seats.suspect(ComputerId(str(payload.get("computer", ""))))
+            return failed(error)
         except OrchestratorError as error:
             return failed(error)
 

@@ -1,17 +1,17 @@
 """The table of all other nodes: beats and deltas in, events out. No clock, no bus: time is an argument.
 
-Theory. A notification may be lost, so nothing depends on one. Each beat says how often the table of its node has
-changed (``rev``), and a node with another count asks for the whole table. A node that is not heard for ``GONE_AFTER_S``
-is gone, and so are its computers; its facts about them are kept, as offline, for later questions. Where several nodes
-say that they have a computer, the one that welcomed it last has it: its welcome has the higher number, which the store
-allots.
+Theory. Where a computer is stands in the store (see ``seats``); a node keeps in memory only its own computers and those
+that something here needs now: they are pinned. A notification may be lost, so nothing depends on one. Each beat says
+how often the computers of its node have changed (``rev``): where that is more than was heard, what is pinned is read
+from the store again. A node that is not heard for ``GONE_AFTER_S`` is gone, and its computers are away, whatever the
+store has of them. Of two words on one computer the one on the later welcome counts: its number, which the store allots,
+is the higher one.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -24,11 +24,8 @@ from orchestrator.computers.nodes.messages import (
     Goodbye,
     Seat,
     TableAnswer,
-    requests_to,
-    whole_table,
 )
-from orchestrator.core.errors import InvalidRequest, NobodyServes, RequestLost
-from orchestrator.core.ports import Bus
+from orchestrator.core.ports import Bus, ComputerInfo
 from orchestrator.core.ports.bus import End
 from orchestrator.core.wire.wire import ComputerId
 
@@ -36,6 +33,8 @@ from orchestrator.core.wire.wire import ComputerId
 
 GONE_AFTER_S: Final = 5.0
 """Five beats: a node that is busy for a second or two is not taken for dead, and one that is dead is missed soon."""
+_MOST_WENT: Final = 100
+"""Nodes that are gone of which it is remembered when they were heard last."""
 
 
 @dataclass(frozen=True)
@@ -69,28 +68,33 @@ class ComputerWent:
 
 
 @dataclass(frozen=True)
+class Pinned:
+    """A computer is needed here now, or no more."""
+
+    computer: ComputerId
+
+
+@dataclass(frozen=True)
 class Missed:
-    """The node has to be asked for its whole table."""
+    """More of a node's computers has changed than was heard: what is needed here is read again."""
 
     node: str
 
 
-Event = NodeCame | NodeWent | ComputerCame | ComputerWent | Missed
+Event = NodeCame | NodeWent | ComputerCame | ComputerWent | Pinned | Missed
 
 
 @dataclass
 class _Node:
     beat: Beat
     heard_at: float
-    rev: int = -1
-    """The revision of the table as it is known here; -1: it is not known."""
-    told: int = -1
-    """The highest ``rev`` that was heard of."""
+    rev: int
+    """The changes that were heard of."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a computer is, or was last."""
+    """The node that welcomed a computer last, and what it says of it."""
 
     node: str
     seat: Seat
@@ -98,14 +102,19 @@ class Place:
 
 @dataclass
 class NodeTable:
-    """The other nodes and their computers, as they were told."""
+    """The other nodes, and where the pinned computers are."""
 
     me: str
     """The id of this node, whose own words are passed over."""
     _nodes: dict[str, _Node] = field(default_factory=dict)
-    _seats: dict[ComputerId, dict[str, Seat]] = field(default_factory=dict)
-    """What each node said of each computer."""
-    _best: dict[ComputerId, Place] = field(default_factory=dict)
+    _pins: dict[ComputerId, int] = field(default_factory=dict)
+    """How many need to know where each of these is."""
+    _places: dict[ComputerId, Place] = field(default_factory=dict)
+    """Where those are, or were last."""
+    _missing: dict[ComputerId, tuple[str, int]] = field(default_factory=dict)
+    """Welcomes of computers that were not found there; until the next beat of the node they count as away."""
+    _went: dict[str, datetime] = field(default_factory=dict)
+    """The time of the last beat of nodes that are gone."""
 
     # -- what is known -------------------------------------------------------------------
 
@@ -122,18 +131,55 @@ class NodeTable:
         known = self._nodes.get(node)
         return known.beat.name or node if known is not None else node
 
+    def pinned(self) -> list[ComputerId]:
+        """The computers that something here needs."""
+        return list(self._pins)
+
+    def is_pinned(self, computer: ComputerId) -> bool:
+        """Whether something here needs a computer."""
+        return computer in self._pins
+
     def place(self, computer: ComputerId) -> Place | None:
-        """Where a computer is or was last among the other nodes; None: none of them has met it."""
-        return self._best.get(computer)
+        """Where a pinned computer is or was last; None: no node has welcomed it, or it is not pinned."""
+        return self._places.get(computer)
 
     def connected(self, computer: ComputerId) -> Place | None:
-        """The other node that has a computer now; None: none has."""
-        place = self._best.get(computer)
-        return place if place is not None and place.seat.online else None
+        """Where a pinned computer is now; None: at no other node, or it is not pinned."""
+        place = self._places.get(computer)
+        return place if place is not None and self.has(place) else None
 
-    def places(self) -> Iterable[Place]:
-        """Where all computers are that another node has met."""
-        return self._best.values()
+    def has(self, place: Place) -> bool:
+        """Whether a computer is at that place now, as far as is known."""
+        missing = self._missing.get(place.seat.computer) == (place.node, place.seat.number)
+        return place.seat.online and place.node in self._nodes and not missing
+
+    def info(self, place: Place) -> ComputerInfo:
+        """What people are told of a computer at that place."""
+        if self.has(place):
+            return place.seat.info
+        return replace(place.seat.info, online=False, left_at=place.seat.left_at or self._went.get(place.node))
+
+    # -- what is needed ------------------------------------------------------------------
+
+    def pin(self, computer: ComputerId) -> None:
+        """Somebody here needs to know where a computer is."""
+        self._pins[computer] = self._pins.get(computer, 0) + 1
+
+    def unpin(self, computer: ComputerId) -> list[Event]:
+        """Somebody needs that no more; with the last one it is forgotten."""
+        self._pins[computer] -= 1
+        if self._pins[computer]:
+            return []
+        del self._pins[computer]
+        return [Pinned(computer)] if self._places.pop(computer, None) is not None else []
+
+    def came_here(self, computer: ComputerId, number: int) -> list[Event]:
+        """This node welcomed a computer: what others said of it before is over."""
+        place, before = self._places.get(computer), self.connected(computer)
+        if place is None or place.seat.number > number:
+            return []
+        del self._places[computer]
+        return self._judged(computer, before)
 
     # -- what is told --------------------------------------------------------------------
 
@@ -141,74 +187,60 @@ class NodeTable:
         """A node says that it is there."""
         if beat.node == self.me:
             return []
-        known = self._nodes.get(beat.node)
         events: list[Event] = []
+        known = self._nodes.get(beat.node)
+        is_sure = known is not None and known.rev >= beat.rev
+        came = known is None
+        missing = [one for one, (node, _) in self._missing.items() if node == beat.node]
+        before = {one: self.connected(one) for one in (self._at(beat.node) if came or missing else ())}
         if known is None:
-            known = self._nodes[beat.node] = _Node(beat, now)
+            known = self._nodes[beat.node] = _Node(beat, now, beat.rev)
+            self._went.pop(beat.node, None)
             events.append(NodeCame(beat.node))
-        known.beat, known.heard_at = beat, now
-        known.told = max(known.told, beat.rev)
-        return [*events, *self._missed(beat.node, known)]
+        for one in missing:
+            del self._missing[one]
+        known.beat, known.heard_at, known.rev = beat, now, max(known.rev, beat.rev)
+        for one, place in before.items():
+            events += self._judged(one, place)
+        return events if is_sure and not missing else [*events, Missed(beat.node)]
 
-    def delta(self, node: str, rev: int, seat: Seat) -> list[Event]:
+    def delta(self, told: Delta) -> list[Event]:
         """One change of a node's computers."""
-        if node == self.me:
+        known = self._nodes.get(told.node)
+        if told.node == self.me or known is None:
+            # Of a node that comes, all is read that is needed here.
             return []
-        known = self._nodes.get(node)
-        if known is None:
-            return [Missed(node)]
-        if rev <= known.rev:
-            return []
-        known.told = max(known.told, rev)
-        if rev == known.rev + 1:
-            known.rev = rev
-            return [*self._said(node, seat), *self._missed(node, known)]
-        return self._missed(node, known)
+        missed = told.rev > known.rev + 1
+        known.rev = max(known.rev, told.rev)
+        known.beat = known.beat.model_copy(update={"computers": told.computers})
+        events = self._said(Place(told.node, told.seat), came=told.came)
+        return [*events, Missed(told.node)] if missed else events
 
-    def whole(self, beat: Beat, seats: Sequence[Seat], now: float) -> list[Event]:
-        """A node's whole table."""
-        if beat.node == self.me:
-            return []
-        known = self._nodes.get(beat.node)
-        events: list[Event] = []
-        if known is None:
-            known = self._nodes[beat.node] = _Node(beat, now)
-            events.append(NodeCame(beat.node))
-        known.heard_at = now
-        if beat.rev < known.rev:
-            return events
-        known.beat, known.rev, known.told = beat, beat.rev, max(known.told, beat.rev)
-        named = {one.computer for one in seats}
-        for computer in [one for one, said in self._seats.items() if beat.node in said and one not in named]:
-            events += self._unsaid(beat.node, computer)
-        for seat in seats:
-            events += self._said(beat.node, seat)
-        return [*events, *self._missed(beat.node, known)]
+    def read(self, places: Iterable[Place]) -> list[Event]:
+        """Where computers are, as the store has it."""
+        return [event for one in places if one.node != self.me for event in self._said(one, came=True)]
 
     def goodbye(self, node: str) -> list[Event]:
         """A node stops."""
-        known = self._nodes.pop(node, None)
-        if known is None:
+        if node not in self._nodes:
             return []
-        events: list[Event] = [NodeWent(node)]
-        for said in self._seats.values():
-            seat = said.get(node)
-            if seat is not None and seat.online:
-                events += self._said(node, seat.model_copy(update={"online": False, "left_at": known.beat.at}))
-        return events
+        before = {one: self.connected(one) for one in self._at(node)}
+        self._went[node] = self._nodes.pop(node).beat.at
+        if len(self._went) > _MOST_WENT:
+            del self._went[next(iter(self._went))]
+        self._missing = {one: at for one, at in self._missing.items() if at[0] != node}
+        return [NodeWent(node), *(event for one, place in before.items() for event in self._judged(one, place))]
 
     def absent(self, node: str, computer: ComputerId, number: int) -> list[Event]:
         """A computer was not found at the node that welcomed it with this number, or the node was not reached.
 
-        It counts as away, so that nobody tries without end, until the node has told its whole table again: where it was
-        only not reached, its table has not changed, and it would never say by itself that the computer is there.
+        It counts as away, so that nobody tries without end, until that node is heard the next time.
         """
-        seat = self._seats.get(computer, {}).get(node)
-        known = self._nodes.get(node)
-        if known is None or seat is None or not seat.online or seat.number != number:
+        if node not in self._nodes:
             return []
-        known.rev = -1
-        return self._said(node, seat.model_copy(update={"online": False, "left_at": known.beat.at}))
+        before = self.connected(computer)
+        self._missing[computer] = node, number
+        return self._judged(computer, before)
 
     def sweep(self, now: float) -> list[Event]:
         """A node that was not heard for too long is gone."""
@@ -217,33 +249,27 @@ class NodeTable:
 
     # -- inside --------------------------------------------------------------------------
 
-    def _missed(self, node: str, known: _Node) -> list[Event]:
-        return [Missed(node)] if known.told > known.rev else []
+    def _at(self, node: str) -> list[ComputerId]:
+        return [one for one, place in self._places.items() if place.node == node]
 
-    def _said(self, node: str, seat: Seat) -> list[Event]:
-        self._seats.setdefault(seat.computer, {})[node] = seat
-        return self._judged(seat.computer)
+    def _said(self, place: Place, *, came: bool) -> list[Event]:
+        computer = place.seat.computer
+        if computer not in self._pins:
+            return [ComputerCame(computer, place.node, place.seat.number)] if came and self.has(place) else []
+        known, before = self._places.get(computer), self.connected(computer)
+        if known is not None and known.seat.order > place.seat.order:
+            return []
+        self._places[computer] = place
+        return self._judged(computer, before)
 
-    def _unsaid(self, node: str, computer: ComputerId) -> list[Event]:
-        del self._seats[computer][node]
-        return self._judged(computer)
-
-    def _judged(self, computer: ComputerId) -> list[Event]:
-        """What it means for a computer that a node said something else of it."""
-        before = self._best.get(computer)
-        said = self._seats[computer]
-        if not said:
-            del self._seats[computer], self._best[computer]
-            return [ComputerWent(computer)] if before is not None and before.seat.online else []
-        node = max(said, key=lambda one: said[one].rank)
-        after = self._best[computer] = Place(node, said[node])
-        # Only the last word on each computer is kept of a node that is gone, or every start of one would leave its own.
-        for other in [one for one in said if one != node and one not in self._nodes]:
-            del said[other]
-        was = (before.node, before.seat.number) if before is not None and before.seat.online else None
-        if not after.seat.online:
-            return [ComputerWent(computer)] if was is not None else []
-        return [ComputerCame(computer, node, after.seat.number)] if was != (node, after.seat.number) else []
+    def _judged(self, computer: ComputerId, before: Place | None) -> list[Event]:
+        """What it means for a computer that something else is known of it."""
+        after = self.connected(computer)
+        if after is None:
+            return [ComputerWent(computer)] if before is not None else []
+        was = (before.node, before.seat.number) if before is not None else None
+        is_new = was != (after.node, after.seat.number)
+        return [ComputerCame(computer, after.node, after.seat.number)] if is_new else []
 
 
 # -- This node among the others: it says each second that it is there, and hears who else is
@@ -251,8 +277,6 @@ class NodeTable:
 logger = logging.getLogger(__name__)
 
 BEAT_EVERY_S: Final = 1.0
-_TABLE_WITHIN_S: Final = 3.0
-"""Seconds that a node gets to send its table; without an answer it is asked again with its next beat."""
 
 
 @dataclass
@@ -282,7 +306,6 @@ class Presence:
         self.table = NodeTable(self.node)
         self._handlers: list[Callable[[Event], None]] = []
         self._ends: list[End] = []
-        self._asking: dict[str, asyncio.Task[None]] = {}
         self._beating: asyncio.Task[None] | None = None
 
     def on_event(self, handler: Callable[[Event], None]) -> None:
@@ -300,10 +323,9 @@ class Presence:
         """Say goodbye, and listen no more. Safe to call twice."""
         if self._beating is None:
             return
-        going, self._beating = [self._beating, *self._asking.values()], None
-        for one in going:
-            one.cancel()
-        await asyncio.gather(*going, return_exceptions=True)
+        beating, self._beating = self._beating, None
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
         for end in self._ends:
             end()
         self.bus.publish(GOODBYE, Goodbye(node=self.node).told())
@@ -329,15 +351,24 @@ class Presence:
             draining=self.draining,
             tasks=self.tasks(),
             rev=self.rev,
+            computers=len(self.seats),
             clock_ahead_s=round(self.clock_ahead_s(), 1) or 0.0,
             facts=self.facts,
         )
 
-    def changed(self, seat: Seat) -> None:
-        """A computer came to this node, or left it."""
-        self.seats[seat.computer] = seat
+    def changed(self, seat: Seat) -> Seat:
+        """A computer came to this node, is not as it was, or left it; as it is told."""
         self.rev += 1
-        self.bus.publish(COMPUTERS, Delta(node=self.node, rev=self.rev, seat=seat).told())
+        seat = seat.model_copy(update={"rev": self.rev})
+        before = self.seats.pop(seat.computer, None)
+        if seat.online:
+            self.seats[seat.computer] = seat
+        came = seat.online and (before is None or before.number != seat.number)
+        if came:
+            self.tell(self.table.came_here(seat.computer, seat.number))
+        delta = Delta(node=self.node, rev=self.rev, seat=seat, came=came, computers=len(self.seats))
+        self.bus.publish(COMPUTERS, delta.told())
+        return seat
 
     def whole(self) -> TableAnswer:
         """The table of this node."""
@@ -349,35 +380,11 @@ class Presence:
 
     def absent(self, node: str, computer: ComputerId, number: int) -> None:
         """A computer was not found at the node that welcomed it with this number, or the node was not reached."""
-        self._tell(self.table.absent(node, computer, number))
+        self.tell(self.table.absent(node, computer, number))
 
-    # -- inside --------------------------------------------------------------------------
-
-    async def _keep(self) -> None:
-        while True:
-            await asyncio.sleep(BEAT_EVERY_S)
-            try:
-                self.say()
-                self._tell(self.table.sweep(self._now()))
-            except Exception:
-                # A node that is not heard any more counts as dead.
-                logger.exception("a beat of this node failed")
-
-    def _beat(self, payload: Mapping[str, Any]) -> None:
-        self._tell(self.table.beat(Beat.read(payload), self._now()))
-
-    def _delta(self, payload: Mapping[str, Any]) -> None:
-        told = Delta.read(payload)
-        self._tell(self.table.delta(told.node, told.rev, told.seat))
-
-    def _goodbye(self, payload: Mapping[str, Any]) -> None:
-        self._tell(self.table.goodbye(Goodbye.read(payload).node))
-
-    def _tell(self, events: list[Event]) -> None:
+    def tell(self, events: list[Event]) -> None:
+        """Tell all who want to hear of them."""
         for event in events:
-            if isinstance(event, Missed):
-                self._ask(event.node)
-                continue
             if isinstance(event, NodeCame):
                 logger.info("node %s is there", event.node)
                 # A new node need not wait for the next beat.
@@ -390,19 +397,26 @@ class Presence:
                 except Exception:
                     logger.exception("what was to follow %r failed", event)
 
-    def _ask(self, node: str) -> None:
-        if node not in self._asking and self._beating is not None:
-            self._asking[node] = asking = asyncio.get_running_loop().create_task(self._asked(node))
-            asking.add_done_callback(lambda _: self._asking.pop(node, None))
+    # -- inside --------------------------------------------------------------------------
 
-    async def _asked(self, node: str) -> None:
-        # Not answered: the next beat asks again.
-        with suppress(NobodyServes, RequestLost, InvalidRequest):
-            answer = await self.bus.request(requests_to(node), {"op": "table"}, within_s=_TABLE_WITHIN_S)
-            told = whole_table(answer.body)
-            # Whatever follows may ask again.
-            self._asking.pop(node, None)
-            self._tell(self.table.whole(told.beat, told.seats, self._now()))
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_EVERY_S)
+            try:
+                self.say()
+                self.tell(self.table.sweep(self._now()))
+            except Exception:
+                # A node that is not heard any more counts as dead.
+                logger.exception("a beat of this node failed")
+
+    def _beat(self, payload: Mapping[str, Any]) -> None:
+        self.tell(self.table.beat(Beat.read(payload), self._now()))
+
+    def _delta(self, payload: Mapping[str, Any]) -> None:
+        self.tell(self.table.delta(Delta.read(payload)))
+
+    def _goodbye(self, payload: Mapping[str, Any]) -> None:
+        self.tell(self.table.goodbye(Goodbye.read(payload).node))
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -1,6 +1,7 @@
 """The ports towards the game: calls to computers, and in-game commands of players."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -98,11 +99,14 @@ class ComputerInfo:
 class Computers(Protocol):
     """The computers in the game, through whichever socket they hang on."""
 
-    def info(self, computer: ComputerId) -> ComputerInfo | None:
-        """The known facts of a computer; None: it never said hello since this node started."""
+    def pinned(self, computers: Collection[ComputerId]) -> AbstractAsyncContextManager[None]:
+        """Know where these computers are while this is open, wherever that is. Raises StoreAway."""
 
-    def list_computers(self) -> list[ComputerInfo]:
-        """All that said hello since this node started."""
+    async def find(self, computers: Collection[ComputerId]) -> None:
+        """Look anew where these pinned computers are. Raises StoreAway."""
+
+    def info(self, computer: ComputerId) -> ComputerInfo | None:
+        """The known facts of a computer that is connected here or pinned; None: nobody has met it."""
 
     def heard(self, computer: ComputerId) -> "Heard":
         """The highest ``journal_seq`` that the computer has named, and its boot."""

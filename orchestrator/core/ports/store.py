@@ -237,6 +237,15 @@ class TaskPersistenceManager(Protocol):
         with what only the store knows. Raises InvalidRequest for another note.
         """
 
+    async def seats(self, computers: Collection[ComputerId]) -> "list[SeatRow]":
+        """The seats of these computers, by name; of one that no node has welcomed there is none."""
+
+    async def seats_at(self, node: str, *, after: str = "", limit: int = 500) -> "list[SeatRow]":
+        """The first seats at a node of computers that have not left it, by name, behind the name ``after``."""
+
+    async def keep_seats(self, rows: "Sequence[SeatRow]") -> None:
+        """Keep the text and ``left_at`` of seats. A computer that was welcomed again since stays as it is."""
+
     async def hear_computer(self, computer: ComputerId, heard: Heard) -> None:
         """Keep the highest ``journal_seq`` that a boot of a computer has named.
 
@@ -433,3 +442,23 @@ class Coming:
     """Earlier words of the computer count no more."""
     doubt: bool = False
     """Calls that are open on it now are in doubt."""
+    node: str = ""
+    """The node that welcomes it; empty: its seat stays as it was."""
+    said: str = ""
+    """The text of its seat."""
+
+
+@dataclass(frozen=True)
+class SeatRow:
+    """The node that welcomed a computer last. Whether it is there now follows from that node's being alive, too."""
+
+    computer: ComputerId
+    node: str
+    number: int
+    """The number of that welcome."""
+    said: str
+    """What the node says of the computer: a text of its own."""
+    left_at: datetime | None = None
+    """When the computer left that node; None: it has not."""
+    known: ComputerSide | None = None
+    """As the computer's record has it; it is not kept with the seat."""

@@ -25,6 +25,7 @@ from orchestrator.core.task import effects as todo
 from orchestrator.core.task import facts
 from orchestrator.core.task.effects import next_effects
 from orchestrator.core.task.limits import next_deadline, overdue, pause_s
+from orchestrator.core.task.rehearsal import original_of
 from orchestrator.core.task.states import ACTIVE_PHASES
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
@@ -53,6 +54,11 @@ _NOTHING_NOW = (todo.Rest, todo.AwaitReview, todo.AwaitAnswer, todo.AwaitRuns)
 
 A union in the test would be made at each look.
 """
+
+
+def _computers_of(task: AgentTask) -> list[ComputerId]:
+    """The computers that the work on a task may look at: its own, and those of which they are copies."""
+    return sorted({*task.computers, *map(original_of, task.computers)})
 
 
 class TaskActor:
@@ -120,7 +126,8 @@ class TaskActor:
         """Act until the task waits or is over; the lease is given back. Raises LeaseLost."""
         watching = asyncio.create_task(self._watch.run())
         try:
-            return await self._act()
+            async with self._world.pinned(_computers_of(self._journal.task)):
+                return await self._act()
         finally:
             if self._journal.task.ended is None:
                 self._talks.keep(self._journal.task.task_id, self._thinking.talk)
@@ -335,8 +342,10 @@ class TaskActor:
         """Wake the task again where what it waits for came between the last look and the sleep; whether it did."""
         if wait.computer is None:
             return False
+        # By the store: of a welcome elsewhere, which woke who slept by then, this node may not have heard yet.
+        is_there = await self._world.find(wait.computer)
         task_id, holder = self._journal.task.task_id, await self._store.claimant(wait.computer)
-        if not self._world.online(wait.computer) or holder not in (None, task_id):
+        if not is_there or holder not in (None, task_id):
             return False
         await self._store.wake(task_id)
         return True

@@ -359,7 +359,8 @@ class TaskService(StoredTasks):
                 overrides=self.authorizer.is_admin(by),
             )
 
-        after, changed = await self._command(task, command, person(by))
+        async with self.pinned(task.computers):
+            after, changed = await self._command(task, command, person(by))
         return Decided(task=after, repeated=not changed)
 
     async def extend(self, request_id: RequestId, expires_at: datetime, by: Identity) -> AgentTask:
@@ -449,9 +450,10 @@ class TaskService(StoredTasks):
         """Judge everything that waits for a decision by the policy as it is now; how many tasks that changed."""
         changed = 0
         for task in await self.known(await self.store.list_tasks(status=TaskStatus.PAUSED, limit=_ALL)):
-            _, did = await self._command(
-                task, lambda: Rejudge(active_policy=self.active_policy, now=self.clock.now()), SYSTEM
-            )
+            async with self.pinned(task.computers):
+                _, did = await self._command(
+                    task, lambda: Rejudge(active_policy=self.active_policy, now=self.clock.now()), SYSTEM
+                )
             changed += did
         return changed
 

@@ -9,7 +9,7 @@ import logging
 import math
 import os
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -29,6 +29,7 @@ from orchestrator.core.task.states import Phase, TaskStatus
 from orchestrator.core.task.system_facts import GrantId, SystemFact
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.text.visible import one_line
+from orchestrator.core.values import ComputerId
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.directory import DirectoryKeeper
@@ -202,6 +203,8 @@ class SingletonJobs:
 
 MODEL_WAIT_S = 120.0
 _MOST_ALERTS = 20
+Pinned = Callable[[Collection[ComputerId]], contextlib.AbstractAsyncContextManager[None]]
+"""Opens a block in which it is known where computers are, and what they are called. Raises StoreAway."""
 _POLL_S = 5.0
 """How long a watcher trusts the bus: a lost notification costs at most this much."""
 
@@ -209,7 +212,7 @@ _POLL_S = 5.0
 class StoredTasks:
     """The tasks, read and added to without a lease."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter for each part
         self,
         *,
         store: Store,
@@ -222,8 +225,11 @@ class StoredTasks:
         node: str = "alone",
         model_wait_s: float = MODEL_WAIT_S,
         directory: DirectoryKeeper | None = None,
+        pinned: Pinned = lambda _: contextlib.nullcontext(),
     ) -> None:
         self.store = store
+        self.pinned = pinned
+        """Around each use of the active policy: it looks at what is known of computers."""
         self.directory = directory or DirectoryKeeper(store)
         """The groups, owners and freezes; None: there are none."""
         self.duties = SingletonJobs(store, node)

@@ -123,9 +123,10 @@ class Plans:
         """The work at each place, by its present state; ``own``: the restoration's own changes so far."""
         own = own or Changes()
         goals = progressed(wish.goals, own)
-        found = await self._found([goal.place for goal in goals])
-        entries = plan(goals, found, wanted)
-        return (*entries, *await self._beside(entries, wanted, own))
+        async with self.world.pinned({*(goal.place.computer for goal in goals), wanted.computer}):
+            found = await self._found([goal.place for goal in goals])
+            entries = plan(goals, found, wanted)
+            return (*entries, *await self._beside(entries, wanted, own))
 
     # -- inside --------------------------------------------------------------------------
 
@@ -134,12 +135,15 @@ class Plans:
 
     async def _present(self, computer: ComputerId | None) -> Listed | None:
         """All that is on a computer now; None: nobody can look now. Raises ToolFailed where it cannot be read."""
-        if computer is None or not self.world.online(computer):
+        if computer is None:
             return None
-        try:
-            return await self.world.listed(computer)
-        except (ComputerAway, CallLost, CallVoid):
-            return None
+        async with self.world.pinned([computer]):
+            if not self.world.online(computer):
+                return None
+            try:
+                return await self.world.listed(computer)
+            except (ComputerAway, CallLost, CallVoid):
+                return None
 
     async def _found(self, places: Sequence[Place]) -> dict[Place, Found | None]:
         listed = await self._listed(places)

@@ -178,7 +178,7 @@ class Performing:
     async def _connected(self, name: ComputerId) -> None:
         """Wait for the copy. Raises RehearsalFailed when it does not come."""
         until = asyncio.get_running_loop().time() + CONNECT_WITHIN_S
-        while not self.undoing.world.online(name):
+        while not await self.undoing.world.reaches(name):
             if asyncio.get_running_loop().time() > until:
                 raise RehearsalFailed("The copy did not connect.", remedy="The server's log may say why.")
             await asyncio.sleep(0.1)
@@ -259,6 +259,13 @@ class Rehearsals:
         Raises InvalidRequest, CannotRehearse.
         """
         must_be_installed()
+        async with self.undoing.world.pinned([computer]), self._copied(computer, roles) as copied:
+            yield copied
+
+    @contextlib.asynccontextmanager
+    async def _copied(
+        self, computer: ComputerId, roles: tuple[str, ...]
+    ) -> AsyncIterator[tuple[Rehearsal, ComputerId]]:
         info = self._online(computer)
         if len(self._running.keys() - self._asking) + self._seats >= self.at_once:
             raise CannotRehearse(

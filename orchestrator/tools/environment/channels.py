@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,8 +32,24 @@ class Reach:
     """Computers for which this node let a task sleep: when one comes to another node, which may have woken the tasks
     that waited for it just before the task slept, they are woken once more."""
 
+    def pinned(self, computers: Collection[ComputerId | None]) -> contextlib.AbstractAsyncContextManager[None]:
+        """Know where these computers are while this is open: all else asks for it first. Raises StoreAway."""
+        named = [one for one in computers if one is not None]
+        return contextlib.nullcontext() if self.computers is None else self.computers.pinned(named)
+
+    async def find(self, computer: ComputerId) -> bool:
+        """Look anew where a pinned computer is; whether a call to it can be made now. Raises StoreAway."""
+        if self.computers is not None:
+            await self.computers.find([computer])
+        return self.online(computer)
+
+    async def reaches(self, computer: ComputerId) -> bool:
+        """Whether a call to a computer can be made now, pinned or not. Raises StoreAway."""
+        async with self.pinned([computer]):
+            return self.online(computer)
+
     def online(self, computer: ComputerId) -> bool:
-        """Whether a call to the computer can be made now."""
+        """Whether a call to a pinned computer can be made now."""
         if self.computers is None:
             return True
         info = self.computers.info(computer)
@@ -45,6 +61,11 @@ class Reach:
         if info is None:
             return PolicyContext(computer=computer)
         return PolicyContext(computer=computer, family=info.family, label=info.label, former_labels=info.former_labels)
+
+    async def known(self, computer: ComputerId) -> PolicyContext:
+        """The policy's facts of a computer, pinned or not. Raises StoreAway."""
+        async with self.pinned([computer]):
+            return self.context(computer)
 
     def identity(self, computer: ComputerId | None) -> str:
         """Which computer goes by this name now; empty where that is not known, or on this host."""
@@ -91,6 +112,10 @@ class Looking:
     async def call(
         self, method: str, params: Mapping[str, Any], body: bytes | None = None, wait_s: float = 60.0
     ) -> CallResult:
+        async with self.reach.pinned([self.computer]):
+            return await self._called(method, params, body, wait_s)
+
+    async def _called(self, method: str, params: Mapping[str, Any], body: bytes | None, wait_s: float) -> CallResult:
         computers, computer = self.reach.computers, self.computer
         if computers is None or computer is None:
             raise ToolFailed("This call names no computer.")

@@ -1,7 +1,7 @@
 """Several nodes in one process: complete sets of parts that share one bus and one store in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -85,10 +85,29 @@ class Several:
     def __getitem__(self, name: str) -> Server:
         return self.nodes[name]
 
-    def online(self, name: str, computer: str = "3") -> bool:
-        """Whether a node knows that a computer is connected somewhere."""
-        info = self.nodes[name].orchestrator.node.fleet.info(ComputerId(computer))
-        return info is not None and info.online
+    async def online(self, name: str, computer: str = "3") -> bool:
+        """Whether a node finds that a computer is connected somewhere."""
+        wanted = ComputerId(computer)
+        found = (await self.nodes[name].orchestrator.node.fleet.look([wanted])).get(wanted)
+        return found is not None and found.info.online
+
+    async def offline(self, name: str, computer: str = "3") -> bool:
+        """Whether a node finds that a computer is connected nowhere."""
+        return not await self.online(name, computer)
+
+    async def everywhere(self, computer: str = "3") -> bool:
+        """Whether all nodes find that a computer is connected somewhere."""
+        return all([await self.online(one, computer) for one in self.nodes])
+
+    async def nowhere(self, computer: str = "3") -> bool:
+        """Whether all nodes find that a computer is connected nowhere."""
+        return all([await self.offline(one, computer) for one in self.nodes])
+
+    async def node_of(self, name: str, computer: str = "3") -> str:
+        """The name of the other node that has a computer, as a node finds it; empty: none has."""
+        wanted = ComputerId(computer)
+        found = (await self.nodes[name].orchestrator.node.fleet.look([wanted])).get(wanted)
+        return "" if found is None else found.node
 
 
 @asynccontextmanager
@@ -121,11 +140,15 @@ def _hears(one: Server, count: int) -> bool:
     return len(one.orchestrator.node.nodes()) == count
 
 
+async def _awaited(said: Any) -> Any:
+    return await said if isinstance(said, Awaitable) else said
+
+
 async def until(condition: Callable[[], Any]) -> None:
-    """Wait until something holds that comes by itself."""
+    """Wait until something holds that comes by itself; the condition may have to be awaited."""
 
     async def holds() -> None:
-        while not condition():  # noqa: ASYNC110 - nothing tells when it holds
+        while not await _awaited(condition()):  # noqa: ASYNC110 - nothing tells when it holds
             await asyncio.sleep(0.01)
 
     await within(holds())

@@ -44,7 +44,7 @@ async def at(nodes: Several, name: str, token: str, **changes: Any) -> AsyncIter
     """A computer that was welcomed at a node, and of which every node has heard."""
     async with dialed(nodes[name].url, token) as client:
         await client.greet(**changes)
-        await until(lambda: all(nodes.online(one) for one in nodes.nodes))
+        await until(nodes.everywhere)
         yield client
 
 
@@ -73,7 +73,8 @@ async def failed(task: "asyncio.Task[Any]", kind: type[Exception]) -> Any:
 async def test_a_call_finds_the_computer_at_another_node(two: Several) -> None:
     """Its body goes there, the result comes back with its bytes, and what the program writes is heard on the way."""
     parts: list[tuple[int, bytes]] = []
-    async with at(two, "beta", await two["beta"].computer("3")) as client:
+    fleet = two["alpha"].orchestrator.node.fleet
+    async with at(two, "beta", await two["beta"].computer("3")) as client, fleet.pinned([FARM]):
         sent = bytes(range(256)) * 10
         call = calling(two["alpha"], method="run_program", body=sent, on_output=lambda *part: parts.append(part))
         asked, body = await client.hear("call")
@@ -83,7 +84,6 @@ async def test_a_call_finds_the_computer_at_another_node(two: Several) -> None:
         await client.result(RUN, CallResult({"ended": "returned"}, sent))
         assert await within(call) == CallResult({"ended": "returned"}, sent)
         assert parts == [(7, b"\xff\n")]
-        fleet = two["alpha"].orchestrator.node.fleet
         assert fleet.heard(FARM) == (3, "boot-1")
         fleet.acknowledge(FARM, RUN, 1001)
         ack, _ = await client.hear("result_ack")
@@ -113,10 +113,9 @@ async def test_a_session_that_ends_at_another_node_loses_the_call_and_no_node_ma
         await client.hear("call")
         await client.socket.close()
         await failed(call, CallLost)
-    await until(lambda: not two.online("alpha"))
+    await until(lambda: two.offline("alpha"))
     await failed(calling(two["alpha"]), ComputerAway)
-    info = two["alpha"].orchestrator.node.fleet.info(FARM)
-    assert info is not None
+    info = (await two["alpha"].orchestrator.node.fleet.look([FARM]))[FARM].info
     assert (info.online, info.label, info.left_at is not None) == (False, "farm", True)
 
 
@@ -139,13 +138,18 @@ async def test_a_program_is_waited_for_at_another_node_while_its_game_is_paused(
 
 async def test_where_the_named_node_has_not_the_computer_the_next_that_is_named_is_asked(two: Several) -> None:
     """It left without that being heard: nothing was written, it counts as away, and the call fails as away."""
-    async with at(two, "beta", await two["beta"].computer("3")) as client:
+    fleet = two["alpha"].orchestrator.node.fleet
+    async with at(two, "beta", await two["beta"].computer("3")) as client, fleet.pinned([FARM]):
         two.lines["beta"].lost += ["nodes.computers", "nodes.beat"]
         await client.socket.close()
-        await until(lambda: not two.online("beta"))
-        assert two.online("alpha")
+        await until(lambda: two.offline("beta"))
+        known = fleet.info(FARM)
+        assert known is not None
+        assert known.online
         await failed(calling(two["alpha"]), ComputerAway)
-        assert not two.online("alpha")
+        known = fleet.info(FARM)
+        assert known is not None
+        assert not known.online
 
 
 async def test_a_computer_that_could_not_be_asked_for_a_moment_is_there_again_without_its_doing(two: Several) -> None:
@@ -153,7 +157,7 @@ async def test_a_computer_that_could_not_be_asked_for_a_moment_is_there_again_wi
     async with at(two, "beta", await two["beta"].computer("3")) as client:
         two.lines["alpha"].disconnected = True
         await failed(calling(two["alpha"]), ComputerAway)
-        assert not two.online("alpha")
+        assert await two.offline("alpha")
         two.lines["alpha"].disconnected = False
         await until(lambda: two.online("alpha"))
         call = calling(two["alpha"])
@@ -206,7 +210,7 @@ async def test_a_node_that_is_not_heard_any_more_loses_the_calls_that_wait_on_it
         await client.hear("call")
         two.lines["beta"].cut = True
         await failed(call, CallLost)
-        assert not two.online("alpha")
+        assert await two.offline("alpha")
         assert [one["name"] for one in two["alpha"].orchestrator.node.nodes()] == ["alpha"]
 
 
@@ -225,8 +229,8 @@ async def test_a_computer_that_comes_to_another_node_leaves_the_first(two: Sever
             assert await old.closed() == (1008, "replaced by a newer connection")
             assert (await two.store.computer(FARM)).heard == 40
             await failed(call, CallLost)
-            await until(lambda: two["alpha"].orchestrator.node.fleet.node_of(FARM) == "beta")
-            assert two["beta"].orchestrator.node.fleet.node_of(FARM) == ""
+            await until(lambda: _at_beta(two))
+            assert await two.node_of("beta") == ""
 
 
 async def test_two_that_live_with_one_identity_at_two_nodes_are_both_turned_away(two: Several) -> None:
@@ -239,7 +243,7 @@ async def test_two_that_live_with_one_identity_at_two_nodes_are_both_turned_away
             refused, _ = await second.hear("refused")
             assert refused.code == "frozen"
             await within(answering)
-            await until(lambda: not two.online("beta"))
+            await until(lambda: two.offline("beta"))
     frozen = (await two.store.computer(FARM)).frozen
     assert frozen is not None
     assert frozen.reason == "two_computers"
@@ -250,7 +254,7 @@ async def test_a_boot_that_does_not_answer_at_the_other_node_is_replaced(two: Se
     token = await two["alpha"].computer("3")
     async with at(two, "alpha", token), dialed(two["beta"].url, token) as second:
         await second.greet(boot="boot-2")
-        await until(lambda: two["alpha"].orchestrator.node.fleet.node_of(FARM) == "beta")
+        await until(lambda: _at_beta(two))
     assert (await two.store.computer(FARM)).frozen is None
 
 
@@ -307,6 +311,11 @@ async def test_a_call_is_settled_at_the_node_to_which_its_computer_moved(tmp_pat
             await serving
     assert task["status"] == "Completed"
     assert disk.done == ["fs_write a.lua"]
+
+
+async def _at_beta(two: Several) -> bool:
+    """Whether alpha finds the computer at beta."""
+    return await two.node_of("alpha") == "beta"
 
 
 async def _served_until_write(client: StubClient, disk: Disk) -> tuple[Any, bytes]:

@@ -43,7 +43,7 @@ def only(nodes: Several, name: str) -> None:
 async def farm(nodes: Several, name: str) -> AsyncIterator[StubComputer]:
     """A computer at a node, of which every node knows."""
     async with stub(nodes[name], await nodes[name].computer("farm")) as computer:
-        await until(lambda: all(nodes.online(one, "farm") for one in nodes.nodes))
+        await until(lambda: nodes.everywhere("farm"))
         yield computer
 
 
@@ -51,7 +51,7 @@ async def farm(nodes: Several, name: str) -> AsyncIterator[StubComputer]:
 async def somebody(nodes: Several, name: str) -> AsyncIterator[Player]:
     """Somebody at a computer of a node, of which every node knows."""
     async with player(nodes[name], await nodes[name].computer("3"), capabilities=("desk", wire.UNDO)) as one:
-        await until(lambda: all(nodes.online(name) for name in nodes.nodes))
+        await until(nodes.everywhere)
         yield one
 
 
@@ -271,7 +271,7 @@ async def test_a_computer_is_listed_frozen_and_released_at_every_node(tmp_path: 
                 await first.send(wire.Pong(journal_seq=2, n=message.n))
                 for one in (first, second):
                     assert (await one.hear("refused"))[0].code == "frozen"
-        await until(lambda: not nodes.online(there) and not nodes.online(here))
+        await until(nodes.nowhere)
         assert {state[:3] for state in (await shown(nodes)).values()} == {("frozen", False, None)}
         assert (await ok(nodes[there], "POST", "/v1/computers/3/release"))["released"] is True
         assert {state[:3] for state in (await shown(nodes)).values()} == {("away", False, None)}

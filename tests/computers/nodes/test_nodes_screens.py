@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,17 @@ FARM = ComputerId("farm")
 
 @pytest.fixture
 async def two(tmp_path: Path) -> AsyncIterator[Several]:
-    async with several(tmp_path, "alpha", "beta") as nodes:
+    async with several(tmp_path, "alpha", "beta") as nodes, needed(nodes):
         yield nodes
+
+
+@asynccontextmanager
+async def needed(nodes: Several) -> AsyncIterator[None]:
+    """Every node knows where the computers are, as the endpoints see to it that use its mirror."""
+    async with AsyncExitStack() as stack:
+        for one in nodes.nodes.values():
+            await stack.enter_async_context(one.orchestrator.node.fleet.pinned([FARM, ComputerId("old")]))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +54,7 @@ def nats_server() -> Iterator[NatsServer]:
 async def farm(nodes: Several, name: str, token: str) -> AsyncIterator[StubComputer]:
     """A computer at a node, of which every node knows."""
     async with stub(nodes[name], token) as computer:
-        await until(lambda: all(nodes.online(one, "farm") for one in nodes.nodes))
+        await until(lambda: nodes.everywhere("farm"))
         yield computer
 
 
@@ -260,14 +269,14 @@ async def test_keys_for_a_computer_that_has_left_unnoticed_are_not_typed(two: Se
     async with silent(two) as client:
         two.lines["beta"].lost += ["nodes.computers", "nodes.beat"]
         await client.socket.close()
-        await until(lambda: not two.online("beta", "farm"))
+        await until(lambda: two.offline("beta", "farm"))
         typed = await within(mirror(two, "alpha").type(FARM, of_text("x")))
         assert typed == Typed(delivered=False, message="Computer farm is away. Nothing was typed.")
 
 
 async def test_the_game_s_own_screen_is_seen_through_a_real_bus(tmp_path: Path, nats_server: NatsServer) -> None:
     """The real client in the simulator at one node, seen and typed at through the other."""
-    async with several(tmp_path, "alpha", "beta", url=nats_server.url) as nodes:
+    async with several(tmp_path, "alpha", "beta", url=nats_server.url) as nodes, needed(nodes):
         token, disk = await nodes["beta"].computer("farm"), tmp_path / "disk"
         disk.mkdir()
         install(disk, f"ws{nodes['beta'].url.removeprefix('http')}/computer", token)

@@ -1,8 +1,9 @@
 """Computers at our own port that keep a record of what they were sent and what they did: the machine's witnesses."""
 
+import contextlib
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -71,9 +72,13 @@ class Witnesses:
             else ComputerInfo(computer=computer, online=one.online, family="advanced", identity=one.identity)
         )
 
-    def list_computers(self) -> list[ComputerInfo]:
-        """As the port has it."""
-        return [info for one in self.all if (info := self.info(one)) is not None]
+    def pinned(self, computers: Collection[ComputerId]) -> contextlib.AbstractAsyncContextManager[None]:
+        """Where all are is always known here."""
+        del computers
+        return contextlib.nullcontext()
+
+    async def find(self, computers: Collection[ComputerId]) -> None:
+        """Where all are is always known here."""
 
     def heard(self, computer: ComputerId) -> Heard:
         """There is no journal here."""
