@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -100,7 +102,7 @@ async def test_a_late_farewell_changes_nothing_of_a_later_welcome(two: Several) 
             later = await row(two)
             assert (later.node, later.number > first.number) == (two["alpha"].orchestrator.node.presence.node, True)
             await old.closed()
-            await two.store.keep_seats([first])
+            await two.store.keep_seats([replace(first, left_at=datetime.now(UTC))])
             assert await two.node_of("beta") == "alpha"
             assert (await row(two)).left_at is None
 
