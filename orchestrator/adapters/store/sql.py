@@ -13,6 +13,7 @@ order of their names; where that cannot be, a deadlock's victim is simply run ag
 ``now`` is the database's clock where it has one, in microseconds since 1970.
 """
 
+import contextlib
 import hashlib
 import json
 import re
@@ -149,6 +150,9 @@ _BLOB: Final = "SELECT content FROM blobs WHERE sha256 = ?"
 _READ: Final = "SELECT data FROM items WHERE task_id = ? AND version > ? ORDER BY version"
 _LOAD: Final = """SELECT items.data, tasks.version, tasks.head_hash FROM items
     LEFT JOIN tasks ON tasks.task_id = items.task_id WHERE items.task_id = ? ORDER BY items.version"""
+_GROWN: Final = """SELECT items.data, tasks.version, tasks.head_hash FROM tasks
+    LEFT JOIN items ON items.task_id = tasks.task_id AND items.version > ? WHERE tasks.task_id = ?
+    ORDER BY items.version"""
 _KNOW_COMPUTER: Final = "INSERT INTO computers (computer, number) VALUES (?, 0) ON CONFLICT DO NOTHING"
 _HEARD: Final = "heard = CASE WHEN heard < ? AND (known IS NULL OR known LIKE ? ESCAPE '!') THEN ? ELSE heard END"
 _NEXT_NUMBER: Final = f"""UPDATE computers SET number = CASE WHEN number + ? < ? THEN ? ELSE number + ? END,
@@ -185,7 +189,15 @@ class Append(NamedTuple):
     receipt: Receipt | None = None
 
 
-Kept = Mapping[TaskId, AgentTask]
+class Checked(NamedTuple):
+    """A task whose items were all as they were sealed."""
+
+    task: AgentTask
+    others: int | None
+    """``others`` of the store before its items were read."""
+
+
+Kept = Mapping[TaskId, Checked]
 Loaded = tuple[AgentTask | None, AgentTask | None]
 
 
@@ -362,36 +374,49 @@ def read(task_id: TaskId, after_version: int = 0) -> Script[list[AgentTaskItem]]
     return linked(task_id, (data for (data,) in rows), after_version)
 
 
-def load(task_id: TaskId, kept: Kept) -> Script[Loaded]:
+def load(task_id: TaskId, kept: Kept, others: int | None) -> Script[Loaded]:
     """The port's ``load``, and the task as it was between its last two steps, to be ``kept`` for the next time.
 
-    The items of a known task are read and hashed again, which costs a tenth of folding them. Only a task with no call
-    of a present step is kept: nobody is to change what the next one gets.
+    Of a known task only the new items are read as long as nobody else wrote: ``others`` is as it was. Otherwise all of
+    them are read and hashed again, which costs a tenth of folding them. Only a task with no call of a present step is
+    kept: nobody is to change what the next one gets.
     """
-    rows = yield _LOAD, (task_id,)
     known = kept.get(task_id)
-    task = known if known is not None and _goes_on(rows, known) else None
-    items = linked(task_id, (data for data, _, _ in rows[task.version :]), task.version) if task else ()
-    if task is None:
-        items = linked(task_id, (data for data, _, _ in rows))
-        if not items or items[0].fact.kind != "task_submitted":
-            return None, None
-    elif items and items[0].prev_hash != task.head_hash:
+    if known is not None and known.others is not None and known.others == others:
+        rows = yield _GROWN, (known.task.version, task_id)
+        if rows:
+            new = [data for data, _, _ in rows if data is not None]
+            # Of a task that is not as it was written, all items say which one is not.
+            with contextlib.suppress(JournalBroken):
+                return _folded_on(task_id, known.task, new, rows[0][1:])
+    rows = yield _LOAD, (task_id,)
+    task = known.task if known is not None and _goes_on(rows, known.task) else None
+    new = [data for data, _, _ in rows[task.version if task else 0 :]]
+    return _folded_on(task_id, task, new, rows[0][1:] if rows else ())
+
+
+def _folded_on(task_id: TaskId, task: AgentTask | None, new: Sequence[Any], head: Sequence[Any]) -> Loaded:
+    """A task with the rows of its ``new`` items, of which its own row names the last one as its ``head``."""
+    version = task.version if task else 0
+    items = linked(task_id, new, version)
+    if task is None and (not items or items[0].fact.kind != "task_submitted"):
+        return None, None
+    if task is not None and items and items[0].prev_hash != task.head_hash:
         raise broken(task_id, items[0].version)
     between = task
     for item in items:
         task = fold((item,), task)
         between = between if task.calls else task
-    if task is None or (task.version, task.head_hash) != tuple(rows[0][1:]):
+    if task is None or (task.version, task.head_hash) != tuple(head):
         # The last item is not the one that the task's row names.
-        raise broken(task_id, len(rows))
+        raise broken(task_id, version + len(items))
     return task, between
 
 
-def load_by_request_id(request_id: RequestId, kept: Kept) -> Script[Loaded]:
+def load_by_request_id(request_id: RequestId, kept: Kept, others: int | None) -> Script[Loaded]:
     """The port's ``load_by_request_id``, as ``load``."""
     rows = yield _RAISED, (request_id,)
-    return (yield from load(TaskId(rows[0][0]), kept)) if rows else (None, None)
+    return (yield from load(TaskId(rows[0][0]), kept, others)) if rows else (None, None)
 
 
 def _computers_for(

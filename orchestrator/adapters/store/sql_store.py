@@ -70,7 +70,7 @@ class SqlStore(ABC):
     """The port's ``clock``."""
 
     @cached_property
-    def _folded(self) -> OrderedDict[TaskId, AgentTask]:
+    def _folded(self) -> OrderedDict[TaskId, sql.Checked]:
         """The tasks that were loaded last: a task that is looked at is looked at again, with a few more items."""
         return OrderedDict()
 
@@ -91,6 +91,10 @@ class SqlStore(ABC):
     @abstractmethod
     def _append(self, wanted: sql.Append) -> Awaitable[list[AgentTaskItem]]:
         """Accept the port's ``append``, as ``_write`` accepts others; plain ones are run together."""
+
+    async def _others(self) -> int | None:
+        """A number that stays until another than this store writes to its database; None: nobody can say."""
+        return None
 
     @abstractmethod
     async def strange(self) -> list[str]:
@@ -162,16 +166,20 @@ class SqlStore(ABC):
         return await self._read(lambda _: sql_lists.last_changed(limit, before, begun, users))
 
     async def load(self, task_id: TaskId) -> AgentTask | None:
-        return self._loaded(await self._read(lambda _: sql.load(task_id, self._folded)))
+        # Before anything of it is read: what others wrote until now counts.
+        others = await self._others() if task_id in self._folded else None
+        return self._loaded(await self._read(lambda _: sql.load(task_id, self._folded, others)), others)
 
     async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
-        return self._loaded(await self._read(lambda _: sql.load_by_request_id(request_id, self._folded)))
+        others = await self._others() if self._folded else None
+        script = sql.load_by_request_id
+        return self._loaded(await self._read(lambda _: script(request_id, self._folded, others)), others)
 
-    def _loaded(self, loaded: sql.Loaded) -> AgentTask | None:
+    def _loaded(self, loaded: sql.Loaded, others: int | None) -> AgentTask | None:
         task, between = loaded
         if between is not None:
             self._folded.pop(between.task_id, None)
-            self._folded[between.task_id] = between
+            self._folded[between.task_id] = sql.Checked(between, others)
             if len(self._folded) > _KEPT:
                 self._folded.popitem(last=False)
         return task

@@ -37,6 +37,8 @@ Trace = Callable[[str], None]
 
 _BUSY_TIMEOUT_S: Final = 5.0
 """A backup or a curious ``sqlite3`` holds the file for less."""
+_ASKED_S: Final = 0.05
+"""A read waits no longer for the writer, which has to end its transaction first; then it reads a task whole."""
 _PRAGMAS: Final = (
     # Only for a new file: the space of removed rows is given back to the disk. This has to come before any write.
     "PRAGMA auto_vacuum = INCREMENTAL",
@@ -104,6 +106,15 @@ class SqlitePersistenceManager(SqlStore):
     def _append(self, wanted: sql.Append) -> Awaitable[list[AgentTaskItem]]:
         return self._writer.append(wanted)
 
+    async def _others(self) -> int | None:
+        # Of the connection that writes: only there does the number not follow what the store itself writes.
+        try:
+            async with asyncio.timeout(_ASKED_S):
+                return await self._writer.submit(_data_version, urgent=True)
+        except (TimeoutError, OrchestratorError):
+            # A read does not wait for a slow disk, nor for another program that keeps the file locked.
+            return None
+
     async def strange(self) -> list[str]:
         return [one.sentence for one in await self._read(lambda _: strange_in_file())]
 
@@ -133,6 +144,11 @@ class SqlitePersistenceManager(SqlStore):
             for connection in self._connections:
                 connection.close()
             self._lock.release()
+
+
+def _data_version(_: int) -> Script[int]:
+    rows = yield "PRAGMA data_version", ()
+    return int(rows[0][0])
 
 
 def _odd_in_small() -> Script[list[str]]:
@@ -216,6 +232,9 @@ class InMemoryPersistenceManager(SqlStore):
         # Few tests and callers close a store that leaves nothing behind.
         weakref.finalize(self, connection.close)
         self._cursor = connection.cursor()
+
+    async def _others(self) -> int | None:
+        return 0  # nobody else reaches its database
 
     async def strange(self) -> list[str]:
         await self._turn()

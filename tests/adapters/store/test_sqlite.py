@@ -283,7 +283,8 @@ async def test_an_item_that_is_changed_after_a_task_was_read_is_found(tmp_path: 
         first = [author.submitted(), author.note("one")]
         for one in (store, other):
             await one.create(T1, first)
-        assert (await store.load(T1)) is not None
+        for _ in range(3):
+            assert (await store.load(T1)) is not None
         later = author.note("two")
         for one in (store, other):
             await append(one, T1, 2, later)

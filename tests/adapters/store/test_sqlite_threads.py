@@ -1,7 +1,15 @@
-"""Group commit, seen through the statements that each thread executes."""
+"""Group commit and the cost of loads, seen through the work that each thread does."""
 
 import asyncio
+import sqlite3
+import threading
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
+from orchestrator.adapters.store import sql
 from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.core.errors import Conflict
 from orchestrator.core.task.facts import TaskId
@@ -30,8 +38,10 @@ async def test_a_writer_that_waits_stops_no_reader(
 ) -> None:
     """While a write hangs the loop runs and reads are answered, with what was acknowledged."""
     await store.create(TaskId("t1"), [Author(clock).submitted()])
+    known = await store.load(TaskId("t1"))
     first = await standing(store, gate)
     assert len(await store.read(TaskId("t1"))) == 1
+    assert await store.load(TaskId("t1")) == known
     assert not first.done()
     gate.open()
     await first
@@ -115,3 +125,46 @@ async def test_closing_finishes_a_long_queue(store: SqlitePersistenceManager, ga
     await asyncio.gather(first, closing)
     assert all(caller.done() and len(caller.result()) == 1 for caller in callers)
     assert gate.commits() == 4
+
+
+class Work(Counter[str]):
+    """What the threads of a store do: calls of the journal's scripts, and instructions of the reader's SQLite."""
+
+    def called(self, frame: FrameType, event: str, _: Any) -> None:
+        """As ``threading.setprofile`` tells it."""
+        self["calls"] += event in ("call", "c_call") and frame.f_code.co_filename == sql.__file__
+
+    def stepped(self) -> None:
+        """One instruction of SQLite."""
+        self["instructions"] += 1
+
+
+async def test_a_load_costs_what_is_new(tmp_path: Path, clock: ManualClock) -> None:
+    """No item of a known task is read or hashed again, unless another than the store has written to the file."""
+    work, author, task_id, version = Work(), Author(clock), TaskId("t1"), 1
+    threading.setprofile(work.called)  # for threads that begin from now on
+    store = SqlitePersistenceManager(tmp_path / "a.db", clock=clock)
+    store._connections[0].set_progress_handler(work.stepped, 1)
+
+    async def of_a_load() -> Work:
+        nonlocal version
+        await append(store, task_id, version, author.note())
+        version += 1
+        work.clear()
+        loaded = await store.load(task_id)
+        assert loaded is not None
+        assert loaded.version == version
+        return work.copy()
+
+    await store.create(task_id, [author.submitted()])
+    await store.load(task_id)
+    threading.setprofile(None)
+    costs = [await of_a_load() for _ in range(200)]
+    assert costs[10] == costs[-1]
+    assert min(costs[10].values()) > 10
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database, database:
+        database.execute("UPDATE tasks SET due = due")
+    after = [await of_a_load() for _ in range(2)]
+    assert after[0]["calls"] - costs[-1]["calls"] > 200
+    assert after[1] == costs[-1]
+    await store.close()
