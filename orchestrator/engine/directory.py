@@ -67,8 +67,10 @@ class DirectoryKeeper:
         self._numbers = {row.fact.entry: row.number for row in rows}
         self._rules = {one.fact.name: one.fact.value for one in rows if isinstance(one.fact.value, NotifyValue)}
         self._findings = {one.fact.name: one.fact.value for one in rows if isinstance(one.fact.value, FindingValue)}
-        before, self._present = self._present, directory_of(rows, tokens)
-        if before != self._present:
+        present = directory_of(rows, tokens)
+        if present != self._present:
+            # The same one as long as it says the same: what is made of it is not made again.
+            self._present = present
             for hear in tuple(self._listeners):
                 hear()
 

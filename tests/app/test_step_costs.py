@@ -24,8 +24,12 @@ import pytest
 
 from orchestrator.adapters.bus.postgres_notes import Note
 from orchestrator.adapters.bus.postgres_session import Session
-from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
-from orchestrator.core.ports import Store
+from orchestrator.adapters.store import sql
+from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager, SqlitePersistenceManager
+from orchestrator.core.policy import Quotas
+from orchestrator.core.ports import Store, TokenRow
+from orchestrator.engine.directory import DirectoryKeeper
+from orchestrator.engine.quotas import QuotaBook
 from orchestrator.runtime.clock import SystemClock
 from orchestrator.testing.stub_computer import StubComputer
 from tests.harness.endpoints import stream
@@ -48,6 +52,7 @@ ENCODING = {"JSONEncoder.encode", "canonical_text", "ChatMessage.as_json", "View
 MOST_OF_ENDPOINTS = {"append": 2, "find_token": 1, "load_by_request_id": 1}
 """What a step that one reviewer approves and another person follows asks of the store: it is noted that the request was
 told, and decided by somebody whose token holds."""
+QUOTAS = Quotas(running=1)
 TRIES = 3
 """A machine with other work brings what is sent in more pieces, which only adds calls: the least of them counts."""
 LOOP = ("asyncio/base_events.py", "asyncio/events.py", "asyncio/selector_events.py", "selectors.py")
@@ -262,9 +267,17 @@ def asked_by_endpoints(server: Server) -> Iterator[Counter[str]]:
         yield found
 
 
-async def approved(steps: int, directory: Path) -> Counter[str]:
-    """What the endpoints ask of the store for a task of so many writes, each of them approved once it is noted."""
-    async with Elsewhere(steps, writes=True) as there, running(directory, ollama_url=there.model.url) as server:
+async def approved(
+    steps: int, directory: Path, decided: Callable[[], object] = bool, **parts: Callable[[Store], Store]
+) -> Counter[str]:
+    """What the endpoints ask of the store for a task of so many writes, each of them approved once it is noted.
+
+    ``decided`` is called after each approval.
+    """
+    async with (
+        Elsewhere(steps, writes=True) as there,
+        running(directory, parts=parts, ollama_url=there.model.url) as server,
+    ):
         await there.connect(server)
         with asked_by_endpoints(server) as found:
             async with server.reviewing() as reviewer:
@@ -276,6 +289,7 @@ async def approved(steps: int, directory: Path) -> Counter[str]:
                             pass
                         fact = json.loads(block.partition("data: ")[2])["fact"]
                         await reviewer.decide(fact["request_id"], action="approve")
+                        decided()
                     while "event: task_ended" not in await anext(blocks):
                         pass
                     return found.copy()
@@ -287,3 +301,35 @@ async def test_what_a_step_that_is_approved_asks_of_the_store(tmp_path: Path) ->
     # What is asked at any time, such as for the list of people, counts less than once a step.
     found = {what: round((count - short[what]) / (LONG - SHORT)) for what, count in long.items()}
     assert {what: count for what, count in found.items() if count} == MOST_OF_ENDPOINTS
+
+
+async def test_a_late_approval_costs_the_store_as_much_as_an_early_one(tmp_path: Path) -> None:
+    """The items of the steps before it are neither read nor hashed again, for the decision and for what follows."""
+    calls: Counter[bool] = Counter()
+    marks: list[int] = []
+
+    def called(frame: FrameType, event: str, _: Any) -> None:
+        calls[event in ("call", "c_call") and frame.f_code.co_filename == sql.__file__] += 1
+
+    threading.setprofile(called)  # for the threads of the store, which begin from now on
+    try:
+        store = SqlitePersistenceManager(tmp_path / "a.db", clock=SystemClock())
+        await approved(LONG, tmp_path / "a", lambda: marks.append(calls[True]), wrap_store=lambda _: store)
+    finally:
+        threading.setprofile(None)
+    early, late = marks[2 * SHORT] - marks[SHORT], marks[-1] - marks[-1 - SHORT]
+    assert 0 < late <= 1.05 * early, (early, late)
+
+
+async def test_the_rule_of_turns_is_made_again_only_for_other_people() -> None:
+    """A worker asks for it before each lease, and what is due to be told has the directory read again and again."""
+    store = InMemoryPersistenceManager()
+    keeper = DirectoryKeeper(store)
+    book = QuotaBook(store, SystemClock(), lambda: QUOTAS, lambda: keeper.present)
+    made = []
+    for name in ("ann", "bob"):
+        await store.add_token(TokenRow(name, "person", name))
+        for _ in range(2):
+            await keeper.load()
+            made.append(book.turns(frozenset()))
+    assert made[0] is made[1] is not made[2] is made[3]
