@@ -128,6 +128,13 @@ def _as_sealed(item: AgentTaskItem, text: str) -> bool:
 ENTRY_COLUMNS: Final = "due, holder, token, lease_until, lease_for, waiting_for, woken"
 
 _HEAD: Final = f"SELECT version, head_hash, status, {ENTRY_COLUMNS} FROM tasks WHERE task_id = ? /* FOR UPDATE */"
+_IS_THERE: Final = "EXISTS (SELECT 1 FROM items WHERE items.task_id = tasks.task_id AND item_id = ?)"
+_HEAD_FOR: Final = f"""SELECT task_id, {{}}, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks
+    WHERE task_id = ? /* FOR UPDATE */"""
+# Before anything else is locked, in the order in which everybody locks tasks.
+GIVING: Final = """task_id = ? OR waiting_for IN (SELECT computer FROM computers WHERE task = ?)
+    ORDER BY task_id /* FOR UPDATE */"""
+_HEAD_FOR_GIVING: Final = f"SELECT task_id, {{}}, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks WHERE {GIVING}"
 _STORED: Final = "SELECT version, data FROM items WHERE task_id = ? AND item_id = ?"
 _ADD_ITEMS: Final = "INSERT INTO items (task_id, version, item_id, data) VALUES {}"
 _ADD_TASK: Final = """INSERT INTO tasks (task_id, status, version, head_hash, user_id, session_id, prompt, computers,
@@ -265,10 +272,10 @@ def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list
 
 
 def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
-    """The port's ``append``, except for ``release``."""
+    """The port's ``append``; for ``release`` it locks whom that wakes, and gives nothing back yet."""
     task_id, drafts, token = wanted.task_id, wanted.drafts, wanted.token
     sealing.check_drafts(drafts, numbered=wanted.number_for is not None)
-    head = yield from head_of(task_id)
+    head, is_there = yield from _head_for(wanted)
     if head is None:
         # Who held it and finds it gone has lost it: it moved to another cell.
         raise sealing.no_task(task_id) if token is None else sealing.lease_lost(task_id)
@@ -277,9 +284,11 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
     claim = () if token is None else wanted.claim
     receipt = wanted.receipt
     computers = yield from _computers_for(task_id, claim, wanted.number_for, receipt)
-    stored = yield from already_there(task_id, drafts)
-    if stored is not None:
-        return stored
+    # What another transaction wrote while this one waited for the lock shows in the version alone.
+    if is_there or head.version != wanted.version:
+        stored = yield from already_there(task_id, drafts)
+        if stored is not None:
+            return stored
     if head.version != wanted.version:
         raise sealing.moved_on(task_id, head.version, wanted.version)
     number = None if wanted.number_for is None else computers[wanted.number_for][0]
@@ -316,6 +325,18 @@ def head_of(task_id: TaskId) -> Script[Head | None]:
         return None
     version, head_hash, status, *entry = rows[0]
     return Head(version, head_hash, status, Entry._make(entry))
+
+
+def _head_for(wanted: Append) -> Script[tuple[Head | None, bool]]:
+    """As ``head_of`` for an append, and whether an item of its drafts is there: one statement for what were three."""
+    task_id, drafts = wanted.task_id, wanted.drafts
+    statement = (_HEAD_FOR_GIVING if wanted.release else _HEAD_FOR).format(" OR ".join([_IS_THERE] * len(drafts)))
+    names = (task_id, task_id) if wanted.release else (task_id,)
+    rows = yield statement, (*[draft.item_id for draft in drafts], *names)
+    for found, is_there, version, head_hash, status, *entry in rows:
+        if found == task_id:
+            return Head(version, head_hash, status, Entry._make(entry)), bool(is_there)
+    return None, False
 
 
 def set_entry(task_id: TaskId, entry: Entry) -> Script[None]:

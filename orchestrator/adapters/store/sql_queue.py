@@ -26,6 +26,7 @@ from orchestrator.adapters.store.objects import (
 from orchestrator.adapters.store.script import Rows, Script, text
 from orchestrator.adapters.store.sql import (
     ENTRY_COLUMNS,
+    GIVING,
     SET_HEAD,
     SET_STATUS,
     Append,
@@ -213,10 +214,10 @@ _LONGEST_TURN: Final = 10 * _TURN
 """The least weight is 0.1. A row that says more than this was not written here, and keeps nobody waiting longer."""
 _NEXT_DUE: Final = "SELECT MIN(due) FROM tasks WHERE due IS NOT NULL AND (holder IS NULL OR lease_until <= ?){but}"
 _VOID_LEASES: Final = "UPDATE tasks SET holder = NULL, lease_until = 0 WHERE holder IS NOT NULL"
-# Those that began to wait after _LOCK_GIVING; for one that somebody else has locked it is begun again.
+# Those that began to wait after GIVING was locked; for one that somebody else has locked it is begun again.
 _WAITING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks WHERE waiting_for = ?
     ORDER BY task_id /* FOR UPDATE NOWAIT */"""
-# Both before anything else is locked, in the order in which everybody locks tasks.
+# Before anything else is locked, in the order in which everybody locks tasks.
 _WAKING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
     WHERE waiting_for IN ({{computers}}) OR (holder IS NOT NULL AND woken = 0) OR task_id IN ({{tasks}})
     ORDER BY task_id /* FOR UPDATE */"""
@@ -224,9 +225,7 @@ _WAKING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
 _WAITED_FOR: Final = """SELECT DISTINCT waiting_for FROM tasks WHERE waiting_for IS NOT NULL AND holder IS NULL
     AND NOT EXISTS (SELECT 1 FROM computers WHERE computer = tasks.waiting_for AND task <> tasks.task_id)
     ORDER BY waiting_for"""
-_LOCK_GIVING: Final = """SELECT task_id FROM tasks
-    WHERE task_id = ? OR waiting_for IN (SELECT computer FROM computers WHERE task = ?)
-    ORDER BY task_id /* FOR UPDATE */"""
+_LOCK_GIVING: Final = f"SELECT task_id FROM tasks WHERE {GIVING}"
 # A task that is leased only now, in a transaction that is not committed, looks for the computer after that.
 _NOTE_WAKE: Final = """UPDATE tasks SET woken = 1 WHERE task_id IN (SELECT task_id FROM tasks
     WHERE holder IS NOT NULL AND woken = 0 ORDER BY task_id /* FOR UPDATE SKIP LOCKED */)"""
@@ -360,8 +359,6 @@ def claim(lease: Lease, computers: Sequence[ComputerId]) -> Script[ComputerId | 
 
 def append(wanted: Append, now: int) -> Script[list[AgentTaskItem]]:
     """The port's ``append``."""
-    if wanted.release:
-        yield from lock_giving(wanted.task_id)
     items = yield from sql.append(wanted, now=now)
     if wanted.release and wanted.token is not None:
         parked = yield from _give_back(wanted.task_id, (), now)
