@@ -18,6 +18,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -136,7 +137,8 @@ GIVING: Final = """task_id = ? OR waiting_for IN (SELECT computer FROM computers
     ORDER BY task_id /* FOR UPDATE */"""
 _HEAD_FOR_GIVING: Final = f"SELECT task_id, {{}}, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks WHERE {GIVING}"
 _STORED: Final = "SELECT version, data FROM items WHERE task_id = ? AND item_id = ?"
-_ADD_ITEMS: Final = "INSERT INTO items (task_id, version, item_id, data) VALUES {}"
+ADD_ITEMS: Final = "INSERT INTO items (task_id, version, item_id, data) VALUES {}"
+ITEM_ROW: Final = "(?, ?, ?, ?)"
 _ADD_TASK: Final = """INSERT INTO tasks (task_id, status, version, head_hash, user_id, session_id, prompt, computers,
     priority, created_at, updated_at, due) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 # Three updates where one would do: SQLite rewrites an index whenever a column of it is named, and
@@ -318,6 +320,12 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
     return items
 
 
+@cache
+def of_rows(statement: str, row: str, count: int, between: str = ", ") -> str:
+    """A statement for so many rows: the same text each time, which a driver finds again without reading it."""
+    return statement.format(between.join([row] * count))
+
+
 def head_of(task_id: TaskId) -> Script[Head | None]:
     """The task's version and queue entry, locked until the transaction ends; None: no such task."""
     rows = yield _HEAD, (task_id,)
@@ -330,7 +338,7 @@ def head_of(task_id: TaskId) -> Script[Head | None]:
 def _head_for(wanted: Append) -> Script[tuple[Head | None, bool]]:
     """As ``head_of`` for an append, and whether an item of its drafts is there: one statement for what were three."""
     task_id, drafts = wanted.task_id, wanted.drafts
-    statement = (_HEAD_FOR_GIVING if wanted.release else _HEAD_FOR).format(" OR ".join([_IS_THERE] * len(drafts)))
+    statement = of_rows(_HEAD_FOR_GIVING if wanted.release else _HEAD_FOR, _IS_THERE, len(drafts), " OR ")
     names = (task_id, task_id) if wanted.release else (task_id,)
     rows = yield statement, (*[draft.item_id for draft in drafts], *names)
     for found, is_there, version, head_hash, status, *entry in rows:
@@ -473,7 +481,7 @@ def already_there(task_id: TaskId, drafts: Sequence[Draft]) -> Script[list[Agent
 def add(task_id: TaskId, sealed: Sequence[sealing.Sealed], drafts: Sequence[Draft], *, now: int) -> Script[None]:
     """The items in one statement, since a statement costs more than a row; and the other rows that the drafts write."""
     rows = [(task_id, item.version, item.item_id, data.decode("ascii")) for item, data in sealed]
-    yield _ADD_ITEMS.format(", ".join(["(?, ?, ?, ?)"] * len(rows))), tuple(chain.from_iterable(rows))
+    yield of_rows(ADD_ITEMS, ITEM_ROW, len(rows)), tuple(chain.from_iterable(rows))
     if sealing.only_items(drafts):
         return
     for request_id in sealing.requests_of(drafts):

@@ -6,7 +6,6 @@ blocked and that parks only then is woken all the same: the release in between h
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from functools import cache
 from itertools import chain
 from typing import Final, Protocol
 
@@ -25,8 +24,10 @@ from orchestrator.adapters.store.objects import (
 )
 from orchestrator.adapters.store.script import Rows, Script, text
 from orchestrator.adapters.store.sql import (
+    ADD_ITEMS,
     ENTRY_COLUMNS,
     GIVING,
+    ITEM_ROW,
     SET_HEAD,
     SET_STATUS,
     Append,
@@ -34,6 +35,7 @@ from orchestrator.adapters.store.sql import (
     head_of,
     know_computer,
     next_number,
+    of_rows,
     set_entry,
 )
 from orchestrator.core.errors import OrchestratorError
@@ -55,11 +57,9 @@ from orchestrator.core.wire.identity import Heard
 
 _HEADS: Final = f"""SELECT task_id, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks
     WHERE task_id IN ({{}}) ORDER BY task_id /* FOR UPDATE */"""
-_ADD_ITEMS: Final = "INSERT INTO items (task_id, version, item_id, data) VALUES {}"
 # Both dialects give the columns of VALUES these names; a value that is compared or set needs a type in one of them.
 _SET_HEADS: Final = """UPDATE tasks SET version = news.column1, head_hash = news.column2, updated_at = news.column3,
     lease_until = news.column4 FROM (VALUES {}) AS news WHERE tasks.task_id = news.column5"""
-_ITEM_ROW: Final = "(?, ?, ?, ?)"
 _HEAD_ROW: Final = "(CAST(? AS BIGINT), ?, CAST(? AS BIGINT), CAST(? AS BIGINT), ?)"
 _MOST_ROWS: Final = 128
 """Rows of one statement: with five parameters each they stay below the 999 that an old SQLite takes."""
@@ -156,11 +156,6 @@ def _chunks(count: int) -> list[slice]:
     return parts
 
 
-@cache
-def _text(statement: str, row: str, count: int) -> str:
-    return statement.format(", ".join([row] * count))
-
-
 class InChunks:
     """`Many` by a row of parameters for each row, in parts."""
 
@@ -168,12 +163,12 @@ class InChunks:
         """Each task's head."""
         found: Rows = []
         for part in _chunks(len(task_ids)):
-            found += yield _text(_HEADS, "?", part.stop - part.start), tuple(task_ids[part])
+            found += yield of_rows(_HEADS, "?", part.stop - part.start), tuple(task_ids[part])
         return found
 
     def write(self, items: Sequence[tuple[Cell, ...]], heads: Sequence[tuple[Cell, ...]]) -> Script[None]:
         """Add items and set heads."""
-        yield from self._each(_ADD_ITEMS, _ITEM_ROW, items)
+        yield from self._each(ADD_ITEMS, ITEM_ROW, items)
         if len(heads) == 1:
             # A join with a table of one row costs more than the row.
             yield SET_HEAD, heads[0]
@@ -182,7 +177,7 @@ class InChunks:
 
     def _each(self, statement: str, row: str, rows: Sequence[tuple[Cell, ...]]) -> Script[None]:
         for part in _chunks(len(rows)):
-            yield _text(statement, row, part.stop - part.start), tuple(chain.from_iterable(rows[part]))
+            yield of_rows(statement, row, part.stop - part.start), tuple(chain.from_iterable(rows[part]))
 
 
 # -- The queue in SQL: leases, wakes and claims as transaction scripts (see ``sql``) -----
