@@ -99,7 +99,7 @@ class Deciders:
         return kind == "person" and any(self._is_of(task, by, *face) for by in people for face in faces)
 
     def alike(self, task: AgentTask) -> Callable[[str, str, tuple[str, ...]], Hashable]:
-        """A function of kind, name and roles: people of whom it answers the same may do the same to the task.
+        """A function of kind, name and roles. Two people with the same answer may do the same to the task.
 
         Of most of them the rule looks only at roles and groups.
         """

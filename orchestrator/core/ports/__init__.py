@@ -158,7 +158,7 @@ class RequestAuthorizer(Protocol):
         return self.may_decide(identity, task)
 
     def alike(self, task: "AgentTask") -> Callable[[Identity], Hashable]:
-        """A function that tells for this moment who may do the same to a task: those of whom it answers the same.
+        """A function that holds for this moment. Two people with the same answer may do the same to a task.
 
         Many people look at one task, and its questions are asked once for all who are alike. By default nobody is.
         """

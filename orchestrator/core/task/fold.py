@@ -131,11 +131,10 @@ def _impossible(task: AgentTask, fact: facts.Fact, version: int) -> InvalidDecis
     return InvalidDecision(f"A {fact.kind} of version {version} cannot follow in phase {task.phase.value}.")
 
 
-def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
+def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind, those of each step first
     task: AgentTask, fact: facts.TaskFact, at: datetime, actor: Actor
 ) -> AgentTask:
     match fact:
-        # Those of each step first: the classes are tried in turn.
         case facts.ModelAsked():
             return changed(task, attempt=fact.attempt, prompt_tokens=fact.prompt_tokens)
         case facts.ModelReplied():
@@ -151,8 +150,7 @@ def _apply(  # noqa: C901, PLR0911, PLR0912 - one case per kind
         case facts.ChecksBegun():
             return changed(task, checking=changed(task.checking, found=fact.found))
         case facts.ChecksJudged():
-            checking = changed(task.checking, results=fact.results, judged=True, moved=False)
-            return changed(task, checking=checking)
+            return changed(task, checking=changed(task.checking, results=fact.results, judged=True, moved=False))
         case facts.ModelAwaited():
             return changed(task, awaited=fact, awaited_at=at, waits=task.waits + 1, excused=task.attempt)
         case facts.ReplyRefused():
