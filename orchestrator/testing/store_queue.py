@@ -276,8 +276,8 @@ async def s37_release_wakes(store: Store, clock: ManualClock) -> None:
     await store.park(two, 1, due=None, waiting_for=C3)
     two = await taken(store)
     assert await store.claim(two, [C3]) is None
-    await store.park(two, 1, due=None)
-    assert await store.lease("node-2", 10) is None
+    assert not await store.park(two, 1, due=None, waiting_for=C3, keep=())
+    assert await store.lease("node-2", 10) is None, "it does not wake itself"
 
 
 async def s38_claims_outlive_leases(store: Store, clock: ManualClock) -> None:

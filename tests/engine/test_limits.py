@@ -456,6 +456,33 @@ async def test_a_step_that_begins_by_looking_claims_all_its_computers() -> None:
     assert [await bench.store.claimant(computer) for computer in (FARM, MINE)] == [None, None]
 
 
+async def test_a_task_that_sleeps_tells_the_workers_of_those_that_wait_for_its_computer() -> None:
+    """It gives its computer back with its lease, and no idle worker would look for the other task by itself."""
+    change = says(WRITE)
+    bench, told = Bench(Listening(change, change)), list[str]()
+    bench.computers.faults["fs_read"] = deque(["hang"])
+    first = await bench.submit()
+    acting = await bench.hanging()
+    second = await bench.submit()
+    assert (await bench.act()).task_id == second
+    assert await bench.idle()
+    bench.service.bus.subscribe("tasks.due", lambda hint: told.append(hint["task_id"]))
+    bench.computers.go.set()
+    assert (await within(acting)).status is TaskStatus.PAUSED
+    assert told == [first]
+    assert not await bench.idle()
+
+
+async def test_an_acknowledgement_has_a_number_of_its_own() -> None:
+    """That of a look was allotted with the look: no number is said to a computer twice."""
+    bench = Bench(Listening(says(WRITE), final()))
+    await bench.approved()
+    await bench.act()
+    numbers = [*(frame.number for frame in bench.computers.frames), *bench.computers.forgotten.values()]
+    assert len(bench.computers.forgotten) > 1
+    assert len(set(numbers)) == len(numbers)
+
+
 async def test_a_look_at_a_computer_of_another_task_waits() -> None:
     """The start is refused with the claim, nothing is sent, and giving the computer back wakes the task."""
     bench = Bench(Listening(READ, final()))

@@ -14,8 +14,9 @@ from orchestrator.core.task.commands import Pin
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task import AgentTask
+from orchestrator.core.values import changed
 from orchestrator.engine.tasks import TaskService, person, service
-from orchestrator.engine.tasks.news import TaskNews
+from orchestrator.engine.tasks.news import TaskNews, Written
 from orchestrator.engine.tasks.service import MissedHints
 from orchestrator.runtime.clock import SystemClock
 from tests.engine.test_actor import ALICE, Anyone
@@ -80,6 +81,23 @@ async def test_what_is_in_no_list_any_more_is_told_of_to_its_end(monkeypatch: py
     for _ in range(4):
         await two.missed.look()
     assert two.told == [(one.task_id, one.version) for one in (first, last, canceled)]
+
+
+async def test_a_task_is_at_hand_as_this_node_wrote_it_last_until_it_ends() -> None:
+    """Never an older one than was asked for, also where two writers tell in the other order."""
+    two = Apart()
+    first = await two.submit()
+    later = changed(first, version=first.version + 1)
+    news = TaskNews(LocalBus())
+    for task in (later, first):
+        news.tell(Written(task, ()))
+    assert [news.kept(first.task_id, version) for version in (1, later.version, later.version + 1)] == [
+        later,
+        later,
+        None,
+    ]
+    news.tell(Written(await two.there.cancel(first.task_id, ALICE), ()))
+    assert news.kept(first.task_id, 1) is None
 
 
 async def test_a_task_is_heard_of_by_those_who_wait_for_it() -> None:
