@@ -238,6 +238,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """A request is answered: the next one has its turn, after those of others."""
         super().on_response_complete()
+        self._peers.rests(self.transport)
         self._in_a_row = self._in_a_row + 1 if self._kept else 0
         if self._in_a_row > MAX_PIPELINED:
             self._refuse(_TOO_MANY)
@@ -260,6 +261,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """The head is whole."""
         self._begin(BODY_S if self._known else UNKNOWN_BODY_S)
         self._in_body = True
+        self._peers.asks(self.transport)
         sizes = [value for name, value in self.headers if name == b"content-length"]
         self._left = int(sizes[0]) if len(sizes) == 1 and sizes[0].isdigit() else 0
         super().on_headers_complete()

@@ -4,8 +4,10 @@ Theory. A process has a limited number of files. Here the soft limit is raised t
 for the store, the checkpoints and models, and connections get the rest. A connection on which nobody showed a token
 counts for its address; of one address and of one token there are only so many, and more of those that ask. One more
 is taken in all the same, and the connection that was silent for longest makes room: a person at an address from which
-a flood comes is still answered. When nothing may make room, a new connection is closed. A configured proxy speaks for
-many addresses, so only the total counts for it.
+a flood comes is still answered. A new connection is not silent at once, since many may come in one turn of the loop,
+before their requests are read. Of one token it is one without a request under way, while there is any: a program that
+asks a thousand things at once loses no answer. When nothing may make room, a new connection is closed. A configured
+proxy speaks for many addresses, so only the total counts for it.
 
 Requests of nobody who is known begin a few in each turn of the loop, one address after the other. So turns stay short
 however many come at once, and an address from which many come waits for itself.
@@ -36,9 +38,13 @@ from orchestrator.engine.tasks import person
 KNOWN: Final = "cc-orchestrator.known"
 """The key under which a scope's extensions have the function to call when somebody showed who they are."""
 EACH: Final = 128
-"""Connections of one address that sent no request yet, and connections of one token; a browser opens six."""
+"""Connections of one address that sent no request for ``SILENT_S``; a browser opens six."""
+SILENT_S: Final = 1.0
+"""A loop with much to do reads the first request of a connection within this time."""
+OF_TOKEN: Final = 1024
+"""Connections of one token: a program of its owner may ask many things at once."""
 ACTIVE: Final = 4
-"""So many times more of one address may have sent a request without a token: they end soon after it."""
+"""So many times more of one address may be new, and so many may have sent a request without a token: they end soon."""
 BEGIN: Final = 16
 """Requests of nobody who is known that begin in one turn of the loop; one takes a fraction of a millisecond."""
 MOST_FILES: Final = 65_536
@@ -100,14 +106,21 @@ def is_known(connection: HTTPConnection, token: str) -> None:
 
 
 class Peers:
-    """All connections of a server. ``most``: in total; ``each``: of an address or a token."""
+    """All connections of a server. ``most``: in total, of which an address or a token has an eighth at most."""
 
-    def __init__(self, most: int = 1024, each: int = EACH, proxies: Iterable[Network] = ()) -> None:
-        self._most, self._each = most, min(each, max(most // 8, 1))
+    def __init__(self, most: int = 1024, proxies: Iterable[Network] = ()) -> None:
+        self._most, share = most, max(most // 8, 1)
+        self._each = {
+            "address": min(EACH, share),
+            "active": min(EACH, share) * ACTIVE,
+            "token": min(OF_TOKEN, share),
+        }
         self._proxies = tuple(proxies)
         self._key: dict[asyncio.BaseTransport, _Key] = {}
-        self._of: dict[_Key, dict[asyncio.BaseTransport, None]] = {}
-        """The connections of each, the one that was silent for longest first."""
+        self._of: dict[_Key, dict[asyncio.BaseTransport, float]] = {}
+        """The connections of each with the time of their last sign, the one that was silent for longest first."""
+        self._asking: set[asyncio.BaseTransport] = set()
+        """Those on which a request is under way, or that became a socket."""
         self._waiting: dict[_Key, deque[Callable[[], None]]] = {}
         """The first bytes of the waiting requests, by sender; the next one first."""
         self._begun = 0
@@ -124,20 +137,29 @@ class Peers:
         self._put(transport, self._key_of(str(peer[0]) if peer else ""))
         return True
 
+    def asks(self, transport: asyncio.BaseTransport) -> None:
+        """The head of a request came on a connection."""
+        self._asking.add(transport)
+
+    def rests(self, transport: asyncio.BaseTransport) -> None:
+        """The request of a connection is answered."""
+        self._asking.discard(transport)
+
     def goes_on(self, transport: asyncio.BaseTransport) -> None:
         """A request of a connection is whole: it was not silent."""
         key = self._key.get(transport)
         if key is not None and key[0] == "address":
-            self.leaves(transport)
+            self._forget(transport)
             self._put(transport, ("active", key[1]))
         elif key is not None:
-            self._of[key][transport] = self._of[key].pop(transport)
+            del self._of[key][transport]
+            self._of[key][transport] = asyncio.get_running_loop().time()
 
     def known(self, transport: asyncio.BaseTransport, token: str) -> None:
         """Somebody with a token of this hash is behind a connection."""
         key = self._key.get(transport)
         if key is not None and key != ("token", token):
-            self.leaves(transport)
+            self._forget(transport)
             # A proxy's connection serves one person after the other.
             self._put(transport, ("proxied", "") if key[0] in ("proxy", "proxied") else ("token", token))
 
@@ -170,6 +192,10 @@ class Peers:
 
     def leaves(self, transport: asyncio.BaseTransport) -> None:
         """A connection is over."""
+        self._asking.discard(transport)
+        self._forget(transport)
+
+    def _forget(self, transport: asyncio.BaseTransport) -> None:
         key = self._key.pop(transport, None)
         if key is not None:
             del self._of[key][transport]
@@ -184,12 +210,18 @@ class Peers:
 
     def _put(self, transport: asyncio.BaseTransport, key: _Key) -> None:
         ones = self._of.setdefault(key, {})
-        ones[transport] = None
+        now = ones[transport] = asyncio.get_running_loop().time()
         self._key[transport] = key
-        most = {"address": self._each, "active": self._each * ACTIVE, "token": self._each}.get(key[0], self._most)
-        if len(ones) > most:
-            self._say(f"{'one token' if key[0] == 'token' else key[1]} has more than {most}")
-            self._end(next(iter(ones)))
+        kind, most = key[0], self._each.get(key[0], self._most)
+        if len(ones) <= most:
+            return
+        silent, since = next(iter(ones.items()))
+        if kind == "address" and now - since < SILENT_S and len(ones) <= most * ACTIVE:
+            return
+        self._say(f"{'one token' if kind == 'token' else key[1]} has more than {most}")
+        if kind == "token":
+            silent = next((one for one in ones if one is not transport and one not in self._asking), silent)
+        self._end(silent)
 
     def _make_room(self) -> bool:
         """End the longest silent connection of the address that has most; False: somebody is known on each."""

@@ -260,7 +260,7 @@ LOOK_EVERY_S: Final = 0.5
 """Half of the second within which a revoked token's socket is closed; a look is one count in the store."""
 CLOSE_S: Final = 2.0
 """Seconds that a peer gets to take the frames before the close; one that takes nothing is cut off."""
-MOST_OPEN: Final = 64
+MOST_OPEN: Final = 256
 """Streams and sockets of one token; a tab of the page has four."""
 _REVOKED: Final = "the token was revoked"
 _SIGNED_OUT: Final = "the browser was signed out"

@@ -16,7 +16,7 @@ from websockets.exceptions import InvalidStatus
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
-from orchestrator.web import connections, sockets
+from orchestrator.web import connections, peers, sockets
 from orchestrator.web.auth import issue_token
 from orchestrator.web.bodies import MAX_OPEN_BYTES
 from orchestrator.web.peers import MOST_A_MINUTE, RESERVE, WRONG_TRIES, counted_as, room_for
@@ -239,8 +239,11 @@ async def line_to(server: Server, request: bytes) -> bytes:
 # -- how many ----------------------------------------------------------------------------
 
 
-async def test_of_one_address_the_one_that_is_silent_makes_room(tmp_path: Path) -> None:
+async def test_of_one_address_the_one_that_is_silent_makes_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who comes is served, also from the address that the silent ones come from; who is known stays."""
+    monkeypatch.setattr(peers, "SILENT_S", 0.0)
     async with running(tmp_path, most=16) as server, AsyncExitStack() as lines:
         watching, asking = await lines.enter_async_context(line(server))
         asking.write(b"GET /v1/watch HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + server.admin.encode())
@@ -256,6 +259,40 @@ async def test_of_one_address_the_one_that_is_silent_makes_room(tmp_path: Path) 
                 assert await reader.read() == b""
         server.orchestrator.service.bus.publish("tasks", {"task_id": "t-x", "version": 1})
         await watching.readuntil(b"event: tasks")
+
+
+async def test_connections_that_come_in_one_turn_are_not_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server reads their requests a turn later; none of them is cut off for that."""
+    monkeypatch.setattr(peers, "SILENT_S", HANG_S)
+    async with running(tmp_path, most=32) as server, AsyncExitStack() as lines:
+        new = await asyncio.gather(*(lines.enter_async_context(line(server)) for _ in range(16)))
+        for reader, writer in new:
+            writer.write(HEAD + b"\r\n")
+            assert b" 200 " in await reader.readuntil(b"\r\n")
+
+
+async def test_of_one_token_those_that_wait_for_an_answer_stay(tmp_path: Path) -> None:
+    """A program that asks many things at once loses no answer, however long it has waited for it."""
+    async with running(tmp_path, most=32) as server, AsyncExitStack() as lines:
+        bearer = b"Host: a\r\nAuthorization: Bearer " + server.admin.encode() + b"\r\n\r\n"
+        watching, asking = await lines.enter_async_context(line(server))
+        asking.write(b"GET /v1/watch HTTP/1.1\r\n" + bearer)
+        await watching.readuntil(b"event: hello")
+        answered = list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]()
+        for _ in range(6):
+            reader, writer = await lines.enter_async_context(line(server))
+            answered.append((reader, writer))
+            writer.write(b"GET /v1/tasks HTTP/1.1\r\n" + bearer)
+            assert b" 200 " in await reader.readuntil(b"\r\n")
+        for reader, _ in answered[:3]:
+            with suppress(OSError):
+                await reader.read()
+        server.orchestrator.service.bus.publish("tasks", {"task_id": "t-x", "version": 1})
+        await watching.readuntil(b"event: tasks")
+        for _, writer in answered[3:]:
+            assert not writer.is_closing()
 
 
 async def test_the_total_has_an_end_and_who_is_known_stays(tmp_path: Path) -> None:
