@@ -222,7 +222,7 @@ class _Refusals(logging.Filter):
 
 
 _REFUSALS = _Refusals()
-Waits = Mapping[bytes, Callable[[float], int]]
+Waits = Mapping[bytes, Callable[[float, bool], int]]
 
 
 def server_of(orchestrator: Orchestrator, most: int = 1024, spare: int = RESERVE) -> PortServer:

@@ -73,7 +73,7 @@ _COME_AGAIN: Final = (
     '{"error":{"code":"too_many_at_once","message":"Many computers come at once.",'
     '"remedy":"Dial again in %d s; the client does so by itself.","details":{}}}'
 )
-_NONE: Final[Mapping[bytes, Callable[[float], int]]] = MappingProxyType({})
+_NONE: Final[Mapping[bytes, Callable[[float, bool], int]]] = MappingProxyType({})
 _END: Final = b"\r\n\r\n"
 """The end of a head, and of a body in chunks; within a body it may be anywhere."""
 
@@ -95,7 +95,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """One connection that speaks HTTP.
 
     ``peers``: all connections of the server. ``waits``: for some paths, the seconds after which an upgrade is to be
-    asked for again at this time of the loop's clock; 0: now.
+    asked for again at this time of the loop's clock, from an address that is crowded or is not; 0: now.
     """
 
     _due: asyncio.TimerHandle | None = None
@@ -119,7 +119,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self,
         *args: Any,
         peers: Peers | None = None,
-        waits: Mapping[bytes, Callable[[float], int]] = _NONE,
+        waits: Mapping[bytes, Callable[[float, bool], int]] = _NONE,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -283,10 +283,12 @@ class BoundedProtocol(HttpToolsProtocol):
         """From here on it is another protocol's."""
         self._cancel()
         wait_s = self._waits.get(self.url.partition(b"?")[0])
-        if wait_s is not None and (after_s := wait_s(self.loop.time())):
+        if wait_s is not None and (after_s := wait_s(self.loop.time(), self._peers.is_crowded(self.transport))):
             # Before anything is made for it or looked up: each one of the others costs ten times as much.
             self.transport.write(_too_many_at_once(after_s))
             self.transport.close()
+            # It makes no room for one that comes later in this turn: the refusal would not be sent.
+            self._peers.leaves(self.transport)
             return
         self.resume_writing()
         super().handle_websocket_upgrade()

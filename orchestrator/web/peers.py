@@ -44,7 +44,7 @@ SILENT_S: Final = 1.0
 OF_TOKEN: Final = 1024
 """Connections of one token: a program of its owner may ask many things at once."""
 ACTIVE: Final = 4
-"""So many times more of one address may be new, and so many may have sent a request without a token: they end soon."""
+"""So many times more of one address may have sent a request without a token: they end soon after it."""
 BEGIN: Final = 16
 """Requests of nobody who is known that begin in one turn of the loop; one takes a fraction of a millisecond."""
 MOST_FILES: Final = 65_536
@@ -190,6 +190,11 @@ class Peers:
         if self._begun:
             asyncio.get_running_loop().call_soon(self._next_turn)
 
+    def is_crowded(self, transport: asyncio.BaseTransport) -> bool:
+        """Whether so many of its address wait to be known that some would soon make room without an answer."""
+        key = self._key.get(transport, ("", ""))
+        return key[0] == "active" and len(self._of[key]) > self._each["active"] // 2
+
     def leaves(self, transport: asyncio.BaseTransport) -> None:
         """A connection is over."""
         self._asking.discard(transport)
@@ -216,7 +221,8 @@ class Peers:
         if len(ones) <= most:
             return
         silent, since = next(iter(ones.items()))
-        if kind == "address" and now - since < SILENT_S and len(ones) <= most * ACTIVE:
+        # All computers of a game server dial at once, from one address: each is heard, and told when to dial again.
+        if kind == "address" and now - since < SILENT_S and len(ones) <= self._most // 2:
             return
         self._say(f"{'one token' if kind == 'token' else key[1]} has more than {most}")
         if kind == "token":

@@ -47,6 +47,15 @@ def test_only_those_who_come_in_take_room_and_nobody_is_told_more_than_a_minute(
     assert admission.wait_s(6.1) == 0
 
 
+def test_those_who_come_from_a_crowded_address_are_told_times_one_after_the_other() -> None:
+    """Also before the first of them came in; whoever comes from elsewhere is let in."""
+    admission = Admission()
+    waits = [admission.wait_s(5.0, crowded=True) for _ in range(2 * PER_S)]
+    assert (waits[0], waits[-1]) == (1, 3)
+    assert waits == sorted(waits)
+    assert admission.wait_s(5.0) == 0
+
+
 async def test_a_computer_for_which_there_is_no_room_is_told_when_to_dial_again_and_does(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from datetime import timedelta
@@ -29,6 +30,10 @@ from tests.waiting import HANG_S, within
 
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 POST = b"POST /v1/session HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+UPGRADE = (
+    b"Upgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
 PIECE = 16 * 1024
 
 
@@ -271,6 +276,22 @@ async def test_connections_that_come_in_one_turn_are_not_silent(
         for reader, writer in new:
             writer.write(HEAD + b"\r\n")
             assert b" 200 " in await reader.readuntil(b"\r\n")
+
+
+async def test_of_the_computers_of_one_game_server_that_dial_at_once_each_is_told_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of them than one address may have otherwise: each comes in, or is told when to dial again."""
+    monkeypatch.setattr(peers, "EACH", 4)
+    monkeypatch.setattr(peers, "SILENT_S", HANG_S)
+    async with running(tmp_path, most=256) as server, AsyncExitStack() as lines:
+        bearer = b"Host: a\r\nAuthorization: Bearer " + (await server.computer("3")).encode() + b"\r\n"
+        new = [await lines.enter_async_context(line(server)) for _ in range(100)]
+        for _, writer in new:
+            writer.write(b"GET /computer?n=1 HTTP/1.1\r\n" + bearer + UPGRADE)
+        told = Counter([(await reader.readline())[:13] for reader, _ in new])
+    assert set(told) == {b"HTTP/1.1 101 ", b"HTTP/1.1 503 "}, told
+    assert told[b"HTTP/1.1 101 "] >= 8
 
 
 async def test_of_one_token_those_that_wait_for_an_answer_stay(tmp_path: Path) -> None:

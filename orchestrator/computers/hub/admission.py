@@ -38,14 +38,17 @@ class Admission:
         """A computer comes in. It is counted also where it is one too many: several are looked at together."""
         self._full_until = max(self._full_until, now - AT_ONCE / PER_S) + 1 / PER_S
 
-    def wait_s(self, now: float) -> int:
-        """Whole seconds after which one that dials now is to dial again; 0: there is room."""
-        if self._full_until <= now:
+    def wait_s(self, now: float, crowded: bool = False) -> int:
+        """Whole seconds after which one that dials now is to dial again; 0: there is room.
+
+        ``crowded``: the tokens of too many others from its address are still looked at.
+        """
+        if self._full_until <= now and not crowded:
             return 0
         if now - self._said >= _SAID_EVERY_S:
             self._said = now
             logger.warning("more than %d computers a second come: the others are told when to dial again", PER_S)
-        self._last = max(self._last, self._full_until) + 1 / _CALLED_PER_S
+        self._last = max(self._last, self._full_until, now) + 1 / _CALLED_PER_S
         if self._last - now > LONGEST_S:
             self._last = now + LONGEST_S
             return random.randint(LONGEST_S // 2, LONGEST_S)
