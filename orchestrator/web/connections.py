@@ -259,6 +259,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is whole."""
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEAD_BYTES:
+            self._refuse(_TOO_LARGE)
+            # This ends the turn of the parser, which makes nothing of the request then.
+            raise HttpParserError("too large")
         self._begin(BODY_S if self._known else UNKNOWN_BODY_S)
         self._in_body = True
         self._peers.asks(self.transport)

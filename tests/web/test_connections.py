@@ -92,7 +92,7 @@ async def test_a_head_without_an_end_is_not_kept(server: Server, begin: bytes, p
 
 
 async def test_a_head_that_is_a_little_too_large_is_refused_with_a_status(server: Server) -> None:
-    """And one that is large and within the bound is served."""
+    """Also where it came whole, and one that is large and within the bound is served."""
     async with line(server) as (reader, writer):
         writer.write(HEAD + b"X: " + b"a" * 60_000 + b"\r\n\r\n")
         assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
@@ -101,6 +101,11 @@ async def test_a_head_that_is_a_little_too_large_is_refused_with_a_status(server
         answer = await reader.read()
         assert answer.startswith(b"HTTP/1.1 431 ")
         assert b"nosniff" in answer
+    async with line(server) as (reader, writer):
+        writer.write(HEAD + b"X: " + b"a" * connections.MAX_HEAD_BYTES + b"\r\n\r\n")
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 431 ")
+        assert answer.count(b"HTTP/1.1 ") == 1
 
 
 @pytest.mark.parametrize(
