@@ -129,6 +129,12 @@ async def s21_tokens(store: Store, clock: ManualClock) -> None:
     assert await store.revoke_tokens("person", "alice") == 0
     assert await store.revoke_tokens("person", "bob") == 0
     assert await store.list_tokens() == [replace(first, revoked=True), replace(second, revoked=True), computer]
+    assert await store.tokens_of(computer.kind, computer.name) == [computer]
+    assert await store.tokens_of(first.kind, first.name) == [
+        replace(first, revoked=True),
+        replace(second, revoked=True),
+    ]
+    assert await store.tokens_of(computer.kind, "nobody") == []
     assert await store.find_token("h2") == replace(first, revoked=True)
 
 

@@ -165,7 +165,7 @@ class TokenAuthorizer:
 
     async def roles_of(self, name: str) -> tuple[str, ...]:
         """The roles of a person, by their tokens that were not revoked; empty: they have no access."""
-        rows = [one for one in await self.store.list_tokens() if (one.kind, one.name) == ("person", name)]
+        rows = await self.store.tokens_of("person", name)
         return tuple(dict.fromkeys(role for one in rows if not one.revoked for role in one.rights))
 
     def may_decide(self, identity: Identity, task: AgentTask, action: Saying = "approve") -> bool:
@@ -192,7 +192,7 @@ class TokenAuthorizer:
 
     async def still_decides(self, name: str, task: AgentTask, since: datetime, call_id: CallId) -> bool:
         """Whether a person may now approve a call of a task, by a token of that time that was not revoked."""
-        rows = [one for one in await self.store.list_tokens() if (one.kind, one.name) == ("person", name)]
+        rows = await self.store.tokens_of("person", name)
         held = [one for one in rows if not one.revoked and one.created_at is not None and one.created_at <= since]
         roles = {role for one in held for role in one.rights}
         said: dict[CallId, Saying] = {call_id: "approve"}

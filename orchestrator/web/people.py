@@ -149,8 +149,7 @@ class PeopleEndpoints(Room):
 
         A second token with other roles would leave the rights of the first one.
         """
-        rows = await self.service.store.list_tokens()
-        held = [row for row in rows if (row.kind, row.name, row.revoked) == (body.kind, body.name, False)]
+        held = [row for row in await self.service.store.tokens_of(body.kind, body.name) if not row.revoked]
         asked = (set(body.roles), owner)
         if body.kind == "computer" or all((set(row.rights), row.owner) == asked for row in held):
             return

@@ -263,6 +263,9 @@ class SqlStore(ABC):
     async def list_tokens(self) -> list[TokenRow]:
         return await self._read(lambda _: sql_system.list_tokens())
 
+    async def tokens_of(self, kind: str, name: str) -> list[TokenRow]:
+        return await self._read(lambda _: sql_system.tokens_of(kind, name))
+
     async def list_grants(self, *, session_id: str | None = None) -> list[GrantState]:
         return await self._read(lambda _: sql_grants.list_grants(session_id))
 

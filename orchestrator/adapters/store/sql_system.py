@@ -46,6 +46,7 @@ _TOKEN_COLUMNS: Final = "token_hash, kind, name, roles, created_at, revoked"
 _ADD_TOKEN: Final = f"INSERT INTO tokens ({_TOKEN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
 _FIND_TOKEN: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens WHERE token_hash = ?"
 _LIST_TOKENS: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens ORDER BY created_at, token_hash"
+_TOKENS_OF: Final = f"SELECT {_TOKEN_COLUMNS} FROM tokens WHERE kind = ? AND name = ? ORDER BY created_at, token_hash"
 # Locked, so that of two who use up one code at once the second finds nothing left.
 _STANDING_TOKENS: Final = "SELECT token_hash FROM tokens WHERE kind = ? AND name = ? AND revoked = 0 /* FOR UPDATE */"
 _COUNT_REVOKED: Final = "SELECT COUNT(*) FROM tokens WHERE revoked = 1"
@@ -122,6 +123,12 @@ def revoke_tokens(
 def list_tokens() -> Script[list[TokenRow]]:
     """The port's ``list_tokens``."""
     rows = yield _LIST_TOKENS, ()
+    return [_token_row(*row) for row in rows]
+
+
+def tokens_of(kind: str, name: str) -> Script[list[TokenRow]]:
+    """The port's ``tokens_of``."""
+    rows = yield _TOKENS_OF, (kind, name)
     return [_token_row(*row) for row in rows]
 
 

@@ -291,6 +291,9 @@ class TaskPersistenceManager(Protocol):
     async def list_tokens(self) -> "list[TokenRow]":
         """All tokens, oldest first."""
 
+    async def tokens_of(self, kind: str, name: str) -> "list[TokenRow]":
+        """All tokens of one holder, oldest first: it costs the same however many others have one."""
+
     async def count_revoked(self) -> int:
         """How many tokens were revoked, on all nodes: it rises with each."""
 
