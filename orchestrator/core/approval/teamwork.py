@@ -12,6 +12,7 @@ from orchestrator.core.approval.command import closed_request, expired
 from orchestrator.core.approval.workflow import MAX_COMMENTS, told_people, until_of_claim
 from orchestrator.core.errors import Forbidden, InvalidDecision, NotPending
 from orchestrator.core.task.facts import RequestId, ReviewNoted
+from orchestrator.core.task.limits import escalation
 from orchestrator.core.task.task import AgentTask, OpenRequest
 
 
@@ -64,17 +65,6 @@ def open_request(task: AgentTask, request_id: RequestId, now: datetime | None = 
     if now is not None and request.expires_at is not None and now >= request.expires_at:
         raise expired(request)
     return request
-
-
-def escalation(request: OpenRequest, now: datetime) -> ReviewNoted:
-    """The request goes to the people who come next, and they have as much time as the former ones had."""
-    lasts = None if request.expires_at is None else request.expires_at - request.created_at
-    return ReviewNoted(
-        what="escalated",
-        request_id=request.request_id,
-        to=request.team.next_group,
-        expires_at=None if lasts is None else now + lasts,
-    )
 
 
 def teamwork(task: AgentTask, command: TeamCommand) -> tuple[ReviewNoted, ...]:

@@ -40,13 +40,15 @@ if TYPE_CHECKING:
     )
     from orchestrator.core.policy.judgement import PLAN_MODE, CustomJudge, CustomPolicy, CustomVerdict, no_such_tool
     from orchestrator.core.policy.load import load_policy, parse_policy
-    from orchestrator.core.policy.match import MAX_FORMER_LABELS, AnyCall, FunctionCall, PolicyContext
+    from orchestrator.core.policy.match import AnyCall, FunctionCall
     from orchestrator.core.policy.rights import RoleRights, Undo
     from orchestrator.core.policy.rules import ArgRule, Family, PolicyRule
     from orchestrator.core.policy.tool_spec import Governance, Recovery, ToolSpec
     from orchestrator.core.policy.verdicts import (
+        MAX_FORMER_LABELS,
         Effect,
         Expiry,
+        PolicyContext,
         PolicyDecision,
         RequestRules,
         RiskLevel,
@@ -98,12 +100,7 @@ _PARTS = {
         "load_policy",
         "parse_policy",
     ),
-    "match": (
-        "MAX_FORMER_LABELS",
-        "AnyCall",
-        "FunctionCall",
-        "PolicyContext",
-    ),
+    "match": ("AnyCall", "FunctionCall"),
     "rights": ("RoleRights", "Undo"),
     "rules": (
         "ArgRule",
@@ -116,8 +113,10 @@ _PARTS = {
         "ToolSpec",
     ),
     "verdicts": (
+        "MAX_FORMER_LABELS",
         "Effect",
         "Expiry",
+        "PolicyContext",
         "PolicyDecision",
         "RequestRules",
         "RiskLevel",

@@ -12,9 +12,9 @@ from pydantic import Field, field_validator
 
 from orchestrator.core.approval.workflow import Step, Workflow, people_named
 from orchestrator.core.policy.catalog import BUILT_IN_CATALOG
-from orchestrator.core.policy.match import NO, AnyCall, PolicyContext, ReadyRule, Subject, ready
-from orchestrator.core.policy.rules import OneOrMore, PolicyRule
-from orchestrator.core.policy.verdicts import Effect, RiskLevel, Seconds
+from orchestrator.core.policy.match import NO, AnyCall, ReadyRule, Subject, ready
+from orchestrator.core.policy.rules import PolicyRule
+from orchestrator.core.policy.verdicts import Effect, OneOrMore, PolicyContext, RiskLevel, Seconds
 from orchestrator.core.text.paths import canonical_path
 from orchestrator.core.values import Value
 

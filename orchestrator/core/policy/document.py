@@ -11,11 +11,12 @@ from orchestrator.core.approval.people import BUILT_IN_ROLES, Right
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.evidence.user_checks import read_check
 from orchestrator.core.policy.approvals import ApprovalRule
-from orchestrator.core.policy.match import PolicyContext, ReadyRule, ready
+from orchestrator.core.policy.match import ReadyRule, ready
 from orchestrator.core.policy.rights import RoleRights, Undo
 from orchestrator.core.policy.rules import Family, PolicyRule, content_of
 from orchestrator.core.policy.verdicts import (
     Effect,
+    PolicyContext,
     PolicyDecision,
     RequestRules,
     RiskLevel,

@@ -8,8 +8,8 @@ from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog
 from orchestrator.core.policy.document import Policy
 from orchestrator.core.policy.judgement import CustomPolicy, judge
 from orchestrator.core.policy.load import DEFAULT_POLICY_TOML, load_policy
-from orchestrator.core.policy.match import AnyCall, FunctionCall, PolicyContext
-from orchestrator.core.policy.verdicts import Effect, PolicyDecision
+from orchestrator.core.policy.match import AnyCall, FunctionCall
+from orchestrator.core.policy.verdicts import Effect, PolicyContext, PolicyDecision
 
 logger = logging.getLogger("orchestrator.core.policy")
 

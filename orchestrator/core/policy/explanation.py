@@ -18,13 +18,12 @@ from orchestrator.core.policy.match import (
     AnyCall,
     FunctionCall,
     Match,
-    PolicyContext,
     ReadyRule,
     Subject,
     ready,
 )
 from orchestrator.core.policy.tool_spec import ToolSpec
-from orchestrator.core.policy.verdicts import Effect, PolicyDecision, strictness
+from orchestrator.core.policy.verdicts import Effect, PolicyContext, PolicyDecision, strictness
 from orchestrator.core.values import Value
 
 # -- Why a verdict is what it is: each rule, whether it matched, and what about it did not (promise P19)

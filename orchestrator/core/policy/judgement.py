@@ -20,10 +20,18 @@ from typing import Final, NamedTuple
 from orchestrator.core.errors import UnsafePath
 from orchestrator.core.policy.catalog import ToolCatalog, tools_of_models
 from orchestrator.core.policy.document import Policy
-from orchestrator.core.policy.match import MAYBE, NO, AnyCall, FunctionCall, PolicyContext, ReadyRule, Subject
+from orchestrator.core.policy.match import MAYBE, NO, AnyCall, FunctionCall, ReadyRule, Subject
 from orchestrator.core.policy.rules import CUSTOM_PREFIX, PolicyRule
 from orchestrator.core.policy.tool_spec import ToolSpec
-from orchestrator.core.policy.verdicts import Effect, PolicyDecision, RiskLevel, digest_of, severity, strictness
+from orchestrator.core.policy.verdicts import (
+    Effect,
+    PolicyContext,
+    PolicyDecision,
+    RiskLevel,
+    digest_of,
+    severity,
+    strictness,
+)
 from orchestrator.core.text.paths import canonical_path
 from orchestrator.core.values import Value
 

@@ -24,18 +24,12 @@ from orchestrator.core.policy.command_line import Runs, is_allowed, is_hit, reso
 from orchestrator.core.policy.linear import LinearPattern
 from orchestrator.core.policy.rules import ArgRule, PolicyRule
 from orchestrator.core.policy.tool_spec import ToolSpec
-from orchestrator.core.policy.verdicts import RISKS, Effect, RiskLevel, severity
+from orchestrator.core.policy.verdicts import RISKS, Effect, PolicyContext, RiskLevel, severity
 from orchestrator.core.text.paths import canonical_path, path_matches
 from orchestrator.core.text.visible import without_hidden
 from orchestrator.core.values import Value
 
-# -- What is judged: a call, and what is known around it ---------------------------------
-
-MAX_FORMER_LABELS: Final = 32
-"""The most former labels of one computer.
-
-With so many, each rule by label that asks or denies matches, and none that allows.
-"""
+# -- What is judged: a call -------------------------------------------------------------
 
 
 class AnyCall(Protocol):
@@ -66,45 +60,6 @@ class FunctionCall(Value):
     def function_name(self) -> str:
         """The tool's full name."""
         return self.tool
-
-
-class PolicyContext(Value):
-    """The facts that a call is judged by, beside the call itself.
-
-    What is not known fails closed: no rule that allows matches on it. A rule that asks or denies
-    matches on roles that nobody knows; where it will yet be known (the computer, its family and
-    label, which program a word means), such a rule asks until then.
-    """
-
-    computer: str | None = None
-    """None: no computer is touched, or nobody said which."""
-    family: str | None = None
-    """None: the computer has not said hello yet, so its label is not known either."""
-    label: str | None = None
-    """None beside a family: the computer has no label."""
-    former_labels: tuple[str, ...] = ()
-    """Other labels that the computer had since it was paired: no rule is escaped, or reached, by renaming it."""
-    program: str | None = None
-    """The program that a run resolves to; None while nobody has looked."""
-    roles: tuple[str, ...] | None = None
-    """The requester's roles; None: nobody knows them."""
-    user: str | None = None
-    """The person for whom the task is; None: nobody knows."""
-    groups: tuple[str, ...] | None = None
-    """The groups that this person is in; None: nobody knows them."""
-    owners: tuple[str, ...] | None = None
-    """Whom the computer belongs to: a person, and each group as ``group:NAME``. None: nobody knows."""
-    plan: bool = False
-    """The task may only look: every tool that changes something is denied (promise P18)."""
-    stated_risk: RiskLevel | None = None
-    """What the model said of its own call: it can raise the risk, never lower it (promise P13)."""
-    analysed_risk: RiskLevel | None = None
-    """What an analyser outside of the policy said; as ``stated_risk``."""
-
-    @property
-    def had_too_many_labels(self) -> bool:
-        """Whether the computer may have had labels that are not kept."""
-        return len(self.former_labels) >= MAX_FORMER_LABELS
 
 
 # -- Tests of a call's arguments: a JSON pointer to the value, and what it has to be -----

@@ -8,8 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from orchestrator.core.policy.rules import OneOrMore
-from orchestrator.core.policy.verdicts import RiskLevel, severity
+from orchestrator.core.policy.verdicts import OneOrMore, RiskLevel, severity
 from orchestrator.core.text.paths import can_match, path_matches
 from orchestrator.core.values import Value
 

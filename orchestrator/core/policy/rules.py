@@ -7,13 +7,11 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from orchestrator.core.policy.linear import LinearPattern
-from orchestrator.core.policy.verdicts import Effect, RiskLevel
+from orchestrator.core.policy.verdicts import Effect, OneOrMore, RiskLevel
 from orchestrator.core.text.paths import can_match
 from orchestrator.core.values import Value
 
 Family = Literal["computer", "advanced", "turtle", "pocket", "command"]
-OneOrMore = Annotated[tuple[str, ...], Field(min_length=1)]
-"""An empty list would match nothing, and a rule that denies must never do that by mistake (promise P9)."""
 CUSTOM_PREFIX: Final = "custom:"
 """Begins the id of a verdict that a plugin gave."""
 

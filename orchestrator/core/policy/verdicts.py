@@ -1,4 +1,4 @@
-"""A verdict of the gate on a call: an effect, a risk, and the reasons, stored with the request."""
+"""A verdict of the gate on a call: an effect, a risk, and the reasons, stored with the request; and its facts."""
 
 import hashlib
 import json
@@ -39,7 +39,51 @@ class RiskLevel(StrEnum):
 _STRICTNESS: Final = {Effect.ALLOW: 0, Effect.ASK: 1, Effect.HINT: 2, Effect.DENY: 3}
 RISKS: Final = (RiskLevel.LOW, RiskLevel.MEDIUM, RiskLevel.HIGH, RiskLevel.UNKNOWN, RiskLevel.CRITICAL)
 """The risks from the least to the greatest."""
+MAX_FORMER_LABELS: Final = 32
+"""The most former labels of one computer.
+
+With so many, each rule by label that asks or denies matches, and none that allows.
+"""
 _SEVERITY: Final = {risk: place for place, risk in enumerate(RISKS)}
+
+
+class PolicyContext(Value):
+    """The facts that a call is judged by, beside the call itself.
+
+    What is not known fails closed: no rule that allows matches on it. A rule that asks or denies
+    matches on roles that nobody knows; where it will yet be known (the computer, its family and
+    label, which program a word means), such a rule asks until then.
+    """
+
+    computer: str | None = None
+    """None: no computer is touched, or nobody said which."""
+    family: str | None = None
+    """None: the computer has not said hello yet, so its label is not known either."""
+    label: str | None = None
+    """None beside a family: the computer has no label."""
+    former_labels: tuple[str, ...] = ()
+    """Other labels that the computer had since it was paired: no rule is escaped, or reached, by renaming it."""
+    program: str | None = None
+    """The program that a run resolves to; None while nobody has looked."""
+    roles: tuple[str, ...] | None = None
+    """The requester's roles; None: nobody knows them."""
+    user: str | None = None
+    """The person for whom the task is; None: nobody knows."""
+    groups: tuple[str, ...] | None = None
+    """The groups that this person is in; None: nobody knows them."""
+    owners: tuple[str, ...] | None = None
+    """Whom the computer belongs to: a person, and each group as ``group:NAME``. None: nobody knows."""
+    plan: bool = False
+    """The task may only look: every tool that changes something is denied (promise P18)."""
+    stated_risk: RiskLevel | None = None
+    """What the model said of its own call: it can raise the risk, never lower it (promise P13)."""
+    analysed_risk: RiskLevel | None = None
+    """What an analyser outside of the policy said; as ``stated_risk``."""
+
+    @property
+    def had_too_many_labels(self) -> bool:
+        """Whether the computer may have had labels that are not kept."""
+        return len(self.former_labels) >= MAX_FORMER_LABELS
 
 
 class PolicyDecision(Value):
@@ -81,6 +125,8 @@ def digest_of(value: Any) -> str:
 # -- What a policy says of requests for review: who waits for whom, and what time does to them
 
 _YEAR_S = 365 * 24 * 3600
+OneOrMore = Annotated[tuple[str, ...], Field(min_length=1)]
+"""An empty list would match nothing, and a rule that denies must never do that by mistake (promise P9)."""
 Seconds = Annotated[int, Field(strict=True, ge=0, le=_YEAR_S)]
 _DAY_S = 24 * 3600
 _HOUR_S = 3600

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Final
 
 from orchestrator.core.approval.approval import CallState
-from orchestrator.core.approval.teamwork import escalation
 from orchestrator.core.task import facts
 from orchestrator.core.task.effects import next_effects
 from orchestrator.core.task.facts import Fact, FailedBecause, WorkFailed
@@ -164,6 +163,17 @@ def overdue(task: AgentTask, now: datetime) -> tuple[Fact, ...]:
     if request is not None and request.remind_at is not None and now >= request.remind_at and not request.reminded:
         return (facts.ReviewNoted(what="reminded", request_id=request.request_id),)
     return ()
+
+
+def escalation(request: OpenRequest, now: datetime) -> facts.ReviewNoted:
+    """The request goes to the people who come next, and they have as much time as the former ones had."""
+    lasts = None if request.expires_at is None else request.expires_at - request.created_at
+    return facts.ReviewNoted(
+        what="escalated",
+        request_id=request.request_id,
+        to=request.team.next_group,
+        expires_at=None if lasts is None else now + lasts,
+    )
 
 
 def _approved(task: AgentTask) -> list[CallRecord]:

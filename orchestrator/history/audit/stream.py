@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from orchestrator.core.audit.chain import (
     Anchor,
@@ -22,13 +22,10 @@ from orchestrator.core.audit.chain import (
     files_listed,
     read_written,
 )
-from orchestrator.core.audit.check import Finding, Standing, check, standing_of
 from orchestrator.core.audit.computers import ComputerBook, Work, work_of
 from orchestrator.core.audit.queue import queue_faults
 from orchestrator.core.audit.retention import BackupBook, PruneBook
-from orchestrator.core.audit.rights import RightsBook
 from orchestrator.core.audit.shared import AgreedBook, DirectoryBook, PolicyBook, SignInBook, Since
-from orchestrator.core.audit.story import Story, who_approved
 from orchestrator.core.audit.tables import GrantBook, TokenBook, request_faults, task_row_faults
 from orchestrator.core.errors import InvalidDecision, JournalBroken, NewerSchema, OrchestratorError
 from orchestrator.core.ports import Clock, KeptItem, KeptRecords, KeptRow, KeptTable
@@ -42,6 +39,11 @@ from orchestrator.core.values import changed, from_us, to_us
 from orchestrator.history.audit.checkpoint import LAST_NAME, Journals, heads_of
 from orchestrator.history.audit.heads_tree import AuditBroken
 from orchestrator.history.audit.verified import Line, Says, may_be_noted, row_digest
+
+if TYPE_CHECKING:
+    # A verification needs neither: they are imported where a task is checked, and where its story is told.
+    from orchestrator.core.audit.check import Finding
+    from orchestrator.core.audit.story import Story
 
 # -- One stream of a store, page by page: its chain, its fold, and whether what its items name is there
 
@@ -370,11 +372,14 @@ def broken(stream: str, error: OrchestratorError) -> AuditBroken:
     )
 
 
-async def check_store(store: Journals, names: Sequence[str] | None = None) -> list[Finding]:
+async def check_store(store: Journals, names: Sequence[str] | None = None) -> "list[Finding]":
     """The findings about streams (None: of all), with the approvals and the people of the whole store looked up.
 
     Where a task that nobody asked about cannot be read, its grants are not missed. Raises AuditBroken.
     """
+    from orchestrator.core.audit.check import Standing, check, standing_of
+    from orchestrator.core.audit.rights import RightsBook
+
     standing: Standing | None = Standing()
     book = RightsBook()
     rights: RightsBook | None = book
@@ -393,8 +398,10 @@ async def check_store(store: Journals, names: Sequence[str] | None = None) -> li
     return found
 
 
-async def stories_of(store: Journals, names: Sequence[str] | None = None, **wanted: str) -> list[Story]:
+async def stories_of(store: Journals, names: Sequence[str] | None = None, **wanted: str) -> "list[Story]":
     """As :func:`who_approved`, over streams; None: over all."""
+    from orchestrator.core.audit.story import who_approved
+
     found: list[Story] = []
     async for told in streams_of(store, names):
         found += await asyncio.to_thread(who_approved, told.items, **wanted)
