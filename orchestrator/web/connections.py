@@ -11,6 +11,7 @@ dropped with the connection, and a peer that does not wait for answers, or asks 
 """
 
 import asyncio
+import json
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -63,15 +64,28 @@ _KERNEL: Final = {
 }
 """Milliseconds that sent bytes may go unheard of; seconds of silence until a peer is asked after, and between two
 times; how often that is; and bytes that wait in the kernel, which else takes minutes of pictures that nobody does."""
-_REFUSED: Final = (
-    "HTTP/1.1 {}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-    "X-Content-Type-Options: nosniff\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+def _refusal(status: str, code: str, message: str, remedy: str, headers: str = "") -> bytes:
+    """The bytes of an answer that closes the connection; ``headers`` have their line ends."""
+    body = json.dumps({"error": {"code": code, "message": message, "remedy": remedy, "details": {}}})
+    return (
+        f"HTTP/1.1 {status}\r\n{headers}Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
+    ).encode()
+
+
+_TOO_LARGE: Final = _refusal(
+    "431 Request Header Fields Too Large",
+    "head_too_large",
+    f"The address and the headers of the request have more than {MAX_HEAD_BYTES} bytes.",
+    "Send fewer or shorter headers.",
 )
-_TOO_LARGE: Final = _REFUSED.format("431 Request Header Fields Too Large").encode()
-_TOO_MANY: Final = _REFUSED.format("429 Too Many Requests").encode()
-_COME_AGAIN: Final = (
-    '{"error":{"code":"too_many_at_once","message":"Many computers come at once.",'
-    '"remedy":"Dial again in %d s; the client does so by itself.","details":{}}}'
+_TOO_MANY: Final = _refusal(
+    "429 Too Many Requests",
+    "too_many_at_once",
+    f"More than {MAX_PIPELINED} requests in a row came before the one before them was answered.",
+    "Connect again, and send a request when the one before it is answered.",
 )
 _NONE: Final[Mapping[bytes, Callable[[float, bool], int]]] = MappingProxyType({})
 _END: Final = b"\r\n\r\n"
@@ -83,12 +97,13 @@ def _too_many_at_once(after_s: int) -> bytes:
 
     The time is also in the first line. The mod tells a program that line, and nothing else of the refusal.
     """
-    body = _COME_AGAIN % after_s
-    return (
-        f"HTTP/1.1 503 Many computers come at once, retry after {after_s} s\r\nRetry-After: {after_s}\r\n"
-        f"Content-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}"
-    ).encode()
+    return _refusal(
+        f"503 Many computers come at once, retry after {after_s} s",
+        "too_many_at_once",
+        "Many computers come at once.",
+        f"Dial again in {after_s} s; the client does so by itself.",
+        headers=f"Retry-After: {after_s}\r\n",
+    )
 
 
 class BoundedProtocol(HttpToolsProtocol):

@@ -1,6 +1,7 @@
 """Connections of peers that mean harm, or that are gone: what they cost is bounded, and others are served meanwhile."""
 
 import asyncio
+import json
 import socket
 import subprocess
 import sys
@@ -101,6 +102,8 @@ async def test_a_head_that_is_a_little_too_large_is_refused_with_a_status(server
         answer = await reader.read()
         assert answer.startswith(b"HTTP/1.1 431 ")
         assert b"nosniff" in answer
+        error = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+        assert (error["code"], bool(error["message"]), bool(error["remedy"])) == ("head_too_large", True, True)
     async with line(server) as (reader, writer):
         writer.write(HEAD + b"X: " + b"a" * connections.MAX_HEAD_BYTES + b"\r\n\r\n")
         answer = await reader.read()
