@@ -168,11 +168,13 @@ class Notifier:
     # -- from an item to deliveries ----------------------------------------------------------
 
     async def _spread(self, rows: Sequence[NoticeRow]) -> None:
+        if not await self._directory.has_rules():
+            await self._store.replace_notices(rows, [])
+            return
         await self._directory.load()
-        rules = self._directory.rules
-        people = await self._people() if rules else {}
+        rules, people = self._directory.rules, await self._people()
         wanted: list[NoticeRow] = []
-        for row in rows if rules else ():
+        for row in rows:
             about = await self._about(row)
             wanted += [
                 self._delivery(row, about.kind, name, rule)

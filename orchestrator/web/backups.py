@@ -185,7 +185,7 @@ class BackupEndpoints(Room):
 
     async def _computer(self, request: Request) -> ComputerId:
         name = request.path_params["name"]
-        if name not in await self.computer_names():
+        if not await self.has_computer(name):
             raise no_computer(name)
         return ComputerId(name)
 

@@ -166,6 +166,10 @@ class Room:
         """The computers that have a token, by name."""
         return sorted(await self.computer_owners())
 
+    async def has_computer(self, name: str) -> bool:
+        """Whether a computer of this name has a token; it reads no other computer's."""
+        return any(not row.revoked for row in await self.service.store.tokens_of("computer", name))
+
     async def computer_owners(self) -> dict[ComputerId, str]:
         """The computers that have a token, each with the person who paired it; empty: nobody that is known."""
         rows = await self.service.store.list_tokens()

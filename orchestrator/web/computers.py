@@ -216,7 +216,7 @@ class ComputerEndpoints(Room):
         """The stored facts of the computer that the path names. Raises NotFound."""
         name = ComputerId(request.path_params["name"])
         record = await self.service.store.computer(name)
-        if record.number == 0 and record.frozen is None and name not in await self.computer_names():
+        if record.number == 0 and record.frozen is None and not await self.has_computer(name):
             raise no_computer(name)
         return record
 

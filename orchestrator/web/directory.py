@@ -236,7 +236,7 @@ class DirectoryEndpoints(Room):
         self.authorizer.must(identity, "everything")
         body = await read_body(request, OwnerBody)
         name = ComputerId(request.path_params["name"])
-        if name not in await self.computer_names():
+        if not await self.has_computer(name):
             raise no_computer(name)
         owner = Owner(body.person or "", body.group or "")
         await self.give(name, owner if owner != Owner() else None, identity)

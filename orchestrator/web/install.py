@@ -173,7 +173,7 @@ class InstallEndpoints(DirectoryEndpoints):
             self.directory.present.owners.get(name),
             "everything" in self.authorizer.holder(identity).rights,
         )
-        is_there = owns is not None or name in await self.computer_names()
+        is_there = owns is not None or await self.has_computer(name)
         if is_there and not self.authorizer.reaches(identity, name):
             raise Forbidden(f"The name {name[:64]} is taken.", remedy="Choose another name.")
         if named == Owner() and not is_admin and not is_there and len(own) == 1:

@@ -157,9 +157,8 @@ class TaskEndpoints(Room):
         if (present := await self.service.of_key(identity, key)) is not None:
             # Before anything is looked at or copied again: an action that was possible then may not be by now.
             return _answered(present, body)
-        known = [one for one in await self.computer_names() if self.authorizer.reaches(identity, ComputerId(one))]
         for name in body.computers:
-            if name not in known:
+            if not (self.authorizer.reaches(identity, ComputerId(name)) and await self.has_computer(name)):
                 raise InvalidRequest(
                     f"There is no computer {name[:64]!r}.",
                     remedy="`cc-orchestrator computers` lists them, `cc-orchestrator pair` connects one.",

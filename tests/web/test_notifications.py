@@ -229,6 +229,24 @@ async def test_a_receiver_that_fails_is_tried_again_and_then_left(
             assert receiver.most_at_once == 1
 
 
+async def test_a_task_reads_no_list_of_all_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is one for each computer: a submission, a request and its decision cost the same with many."""
+    async with opened(tmp_path) as server:
+        store, read = server.orchestrator.store, list[str]()
+        list_tokens = store.list_tokens
+
+        async def noted() -> Any:
+            read.append("tokens")
+            return await list_tokens()
+
+        monkeypatch.setattr(store, "list_tokens", noted)
+        _, request = await server.asked()
+        await server.orchestrator.endpoints.notifier.look()
+        assert (await server.decide(request, "approve")).status_code == 202
+        await server.orchestrator.endpoints.notifier.look()
+        assert read == []
+
+
 async def test_a_receiver_that_says_nothing_holds_up_nobody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
