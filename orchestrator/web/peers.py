@@ -106,7 +106,7 @@ def is_known(connection: HTTPConnection, token: str) -> None:
 
 
 class Peers:
-    """All connections of a server. ``most``: in total, of which an address or a token has an eighth at most."""
+    """All connections of a server. ``most``: in total, of which a token has an eighth at most."""
 
     def __init__(self, most: int = 1024, proxies: Iterable[Network] = ()) -> None:
         self._most, share = most, max(most // 8, 1)
@@ -226,7 +226,7 @@ class Peers:
             return
         self._say(f"{'one token' if kind == 'token' else key[1]} has more than {most}")
         if kind == "token":
-            silent = next((one for one in ones if one is not transport and one not in self._asking), silent)
+            silent = next((one for one in ones if one not in self._asking), silent)
         self._end(silent)
 
     def _make_room(self) -> bool:

@@ -25,7 +25,7 @@ class Whole(Ours):
     """The orchestrator with workers and a model server."""
 
     async def people(self, count: int) -> list[str]:
-        """Tokens of so many new people: one token may hold 64 sockets only."""
+        """Tokens of so many new people: one token may hold 256 sockets only."""
         store, now = self._orchestrator.store, SystemClock().now()
         names = [f"p{os.urandom(4).hex()}" for _ in range(count)]
         told = (issue_token(store, kind="person", name=one, roles=("admin",), at=now) for one in names)

@@ -98,7 +98,7 @@ async def test_every_endpoint_wants_a_persons_token(server: Server) -> None:
 
 
 async def test_a_revoked_token_is_worth_nothing_at_once(server: Server) -> None:
-    """A person's token works until the moment it is revoked; a revoked computer cannot dial."""
+    """A person's token works until the moment it is revoked; a revoked computer cannot dial, and is none to work on."""
     bob = await server.person("bob", "submitter")
     machine = await server.computer("9")
     assert (await server.ask("GET", "/v1/tasks", token=bob)).status_code == 200
@@ -106,6 +106,8 @@ async def test_a_revoked_token_is_worth_nothing_at_once(server: Server) -> None:
     assert (await server.ask("DELETE", "/v1/tokens/person/bob")).json() == {"revoked": 0}
     refused(await server.ask("GET", "/v1/tasks", token=bob), 401, "unauthenticated")
     assert (await server.ask("DELETE", "/v1/tokens/computer/9")).json() == {"revoked": 1}
+    submitted = await server.ask("POST", "/v1/tasks", {**SUBMIT, "computers": ["9"]})
+    assert submitted.json()["error"]["message"] == "There is no computer '9'."
     with pytest.raises(InvalidStatus) as denied:
         async with dialed(server.url, machine):
             pass
