@@ -13,8 +13,9 @@ characters in texts of which others are between.
 
 import base64
 import re
+import sys
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final
 
 from orchestrator.core.wire.cells import NAME
@@ -46,12 +47,10 @@ _WIDTH: Final = 256
 """Columns of a screen at most."""
 _SQUARE: Final = 4_096
 """Rows that are made as long as the longest at one time: a megabyte."""
-_SLOTS: Final = (16_381, 16_369)
-"""A block of a form takes a slot by each of these primes: a block of another text meets both in one of fifty cases."""
-_WORTH: Final = 150
-"""Blocks that are looked up one by one before the slots are made, which takes as long."""
-_KEPT: Final = 256
-"""Computers for which the forms are kept, 20 kB each: for another one they are made again."""
+_FEW: Final = 32
+"""Blocks that are looked up one by one: making the set of all blocks of the forms takes longer."""
+_KEPT: Final = 128
+"""Computers for which the forms are kept, 200 kB each: for another one they are made again."""
 _LEAST: Final = 16
 """Characters of a token that can be told from ordinary text."""
 
@@ -65,16 +64,25 @@ class Sight:
         """The forms, letters and digits alone, a line each."""
         self._signed = b"\n".join(form for form in every if _SIGN.search(form))
         """The forms as they are written, for the pieces with a ``-`` or ``_`` in them."""
-        self._taken = bytearray()
-        """A slot for each block of the forms; empty until so many were looked up that making it is worth it."""
-        self._asked = 0
+
+    @cached_property
+    def _blocks(self) -> frozenset[int]:
+        """Each block of the forms, as a number."""
+        rows = (self._bare[skipped:] for skipped in range(_BLOCK))
+        return frozenset(block for row in rows for block in _in_blocks(row))
+
+    @cached_property
+    def _signs(self) -> tuple[bytes, ...]:
+        """Each block of the signed forms that begins or ends with its sign."""
+        signed = self._signed
+        starts = [at for sign in _SIGN.finditer(signed) for at in (sign.start() - _BLOCK + 1, sign.start())]
+        blocks = dict.fromkeys(signed[max(0, at) : at + _BLOCK] for at in starts)
+        return tuple(block for block in blocks if len(block) == _BLOCK and b"\n" not in block)
 
     def spans(self, text: str) -> list[Span]:
         """Where pieces stand, from left to right, each from its first letter to its last."""
         plain = _ascii(text)
-        joined = _bare(plain)
-        met = self._met(joined)
-        found = list(self._found(joined, met)) if met else []
+        found = list(self._found(_bare(plain)))
         has_sign = self._signed and (b"-" in plain or b"_" in plain)
         written = list(self._written(plain.lower())) if has_sign else []
         if not found:
@@ -93,7 +101,7 @@ class Sight:
         parts = [_columns(rows[at : at + _SQUARE], width) for at in range(0, len(rows), _SQUARE)]
         letters = [b"".join(column) for column in zip(*parts, strict=True)]
         joined = b"".join([one for one in letters if len(one) >= _LEAST_PIECE])
-        found = _merged(list(self._found(joined, self._met(joined))))
+        found = _merged(list(self._found(joined)))
         if not found:
             return []
         columns: dict[int, list[int]] = {}
@@ -107,51 +115,44 @@ class Sight:
 
     def _written(self, text: bytes) -> Iterator[Span]:
         """Pieces as they are written, whose signs are some of their eight characters."""
-        for sign in _SIGN.finditer(text):
-            # A piece has the three characters before its sign or the three after it.
-            for at in (sign.start() - _BLOCK + 1, sign.start()):
-                for form, place in _where(text[max(0, at) : at + _BLOCK], self._signed):
+        # A piece has the three characters before its sign or the three after it.
+        for block in self._signs:
+            for at in _places(block, text):
+                for form, place in _where(block, self._signed):
                     start, end = _grown(text, at, form, place)
                     if end - start >= _LEAST_PIECE:
                         yield start, end
 
-    def _found(self, joined: bytes, met: Iterable[int]) -> Iterator[Span]:
-        # A text repeats itself, and mostly what seems to be a block of a form is none.
-        known: dict[bytes, list[tuple[bytes, int]]] = {}
-        for at in met:
-            block = joined[at : at + _BLOCK]
-            if block not in known:
-                known[block] = list(_where(block, self._bare))
-            for form, place in known[block]:
-                start, end = _grown(joined, at, form, place)
-                if end - start >= _LEAST_PIECE and end - start >= _least(joined[start:end]):
-                    yield start, end
+    def _found(self, joined: bytes) -> Iterator[Span]:
+        """Pieces by their letters and digits; each has a block of a form at a fourth place."""
+        for block in self._met(joined):
+            forms = list(_where(block, self._bare))
+            for at in _places(block, joined):
+                for form, place in forms if at % _BLOCK == 0 else ():
+                    start, end = _grown(joined, at, form, place)
+                    if end - start >= _LEAST_PIECE and end - start >= _least(joined[start:end]):
+                        yield start, end
 
-    def _met(self, joined: bytes) -> list[int]:
-        """Where a block of a form stands, or seems to."""
-        blocks = memoryview(joined[: len(joined) // _BLOCK * _BLOCK]).cast("I")
-        self._asked += len(blocks)
-        if not self._taken and self._asked > _WORTH:
-            # Only once it is whole: a large body is searched in a thread beside.
-            self._taken = self._slots()
-        if taken := self._taken:
-            one, other = _SLOTS
-            # A text repeats its blocks: each is looked up once, and mostly none of them is in a form.
-            met = {block for block in set(blocks) if taken[block % one] & 1 and taken[block % other] & 2}
-            return [at * _BLOCK for at, block in enumerate(blocks) if block in met] if met else []
-        bare = self._bare
-        return [at for at in range(0, len(joined) - _BLOCK + 1, _BLOCK) if joined[at : at + _BLOCK] in bare]
+    def _met(self, joined: bytes) -> list[bytes]:
+        """The blocks at fourth places that are blocks of a form as well."""
+        blocks = _in_blocks(joined)
+        if len(blocks) <= _FEW:
+            every = dict.fromkeys(joined[at : at + _BLOCK] for at in range(0, len(blocks) * _BLOCK, _BLOCK))
+            return [block for block in every if block in self._bare]
+        return [block.to_bytes(_BLOCK, sys.byteorder) for block in self._blocks.intersection(blocks)]
 
-    def _slots(self) -> bytearray:
-        """A slot for each block of the forms, twice. Not a set of all blocks: each computer has its own, of 200 kB."""
-        one, other = _SLOTS
-        taken, bare = bytearray(one), self._bare
-        for skipped in range(_BLOCK):
-            size = (len(bare) - skipped) // _BLOCK * _BLOCK
-            for block in memoryview(bare[skipped : skipped + size]).cast("I"):
-                taken[block % one] |= 1
-                taken[block % other] |= 2
-        return taken
+
+def _in_blocks(text: bytes) -> memoryview:
+    """The blocks at fourth places, each as a number."""
+    return memoryview(text[: len(text) // _BLOCK * _BLOCK]).cast("I")
+
+
+def _places(block: bytes, text: bytes) -> Iterator[int]:
+    """Where a block stands, everywhere."""
+    at = text.find(block)
+    while at >= 0:
+        yield at
+        at = text.find(block, at + 1)
 
 
 def _ascii(text: str) -> bytes:
@@ -173,11 +174,9 @@ def _columns(rows: list[str], width: int) -> list[bytes]:
 
 def _where(block: bytes, forms: bytes) -> Iterator[tuple[bytes, int]]:
     """Each form that has the block, with its place there; ``forms``: a line each."""
-    at = forms.find(block) if len(block) == _BLOCK and b"\n" not in block else -1
-    while at >= 0:
+    for at in _places(block, forms):
         start, end = forms.rfind(b"\n", 0, at) + 1, forms.find(b"\n", at)
         yield forms[start : end if end >= 0 else None], at - start
-        at = forms.find(block, at + 1)
 
 
 def _grown(joined: bytes, at: int, form: bytes, place: int) -> Span:
