@@ -1,4 +1,4 @@
-"""The contracts of ``TaskPersistenceManager``, first part: S01 to S15, S45 and S104, the journal."""
+"""The contracts of ``TaskPersistenceManager``, first part: S01 to S15, S45, S104 and S117, the journal."""
 
 import asyncio
 import hashlib
@@ -9,6 +9,7 @@ from orchestrator.core.ports import Receipt, Store, Token
 from orchestrator.core.task.facts import CallsProposed, RequestId, TaskId, ToolStarted
 from orchestrator.core.task.items import item_hash, verify_chain
 from orchestrator.core.task.states import TaskStatus
+from orchestrator.core.values import changed
 from orchestrator.core.wire.identity import Heard
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, refused, taken
@@ -219,6 +220,28 @@ async def s13_one_append_wins(store: Store, clock: ManualClock) -> None:
     assert sum(isinstance(answer, Conflict) for answer in answers) == 19
     assert sum(isinstance(answer, list) for answer in answers) == 1
     assert len(await store.read(T1)) == 2
+
+
+async def s117_a_task_that_is_known_goes_on(store: Store, clock: ManualClock) -> None:
+    """A known task is folded on where the stored items begin with those of it, also in a step; else it is none."""
+    author = Author(clock)
+    await store.create(T1, [author.submitted()])
+    known = await store.load(T1)
+    assert known is not None
+    await append(store, T1, 1, *author.proposed(Effect.ALLOW))
+    acting = await store.load(T1)
+    assert acting is not None
+    assert acting.calls
+    await store.create(T2, [author.submitted(), author.note()])
+    foreign = await store.load(T2)
+    for one in (known, acting, foreign, changed(known, head_hash="0" * 64), changed(acting, version=9)):
+        assert await store.load(T1, one) == acting
+    await append(store, T1, 4, author.ended())
+    ended = await store.load(T1)
+    assert ended is not None
+    for one in (None, known, acting, foreign, ended):
+        assert await store.load(T1, one) == ended
+    assert await store.load(TaskId("none"), known) is None
 
 
 async def s14_chains_hold_under_load(store: Store, clock: ManualClock) -> None:

@@ -72,7 +72,7 @@ async def test_events_tell_every_item_and_end_with_the_task(server: Server, disk
 class AwayStore(InMemoryPersistenceManager):
     """A store that is away."""
 
-    async def load(self, task_id: TaskId) -> AgentTask | None:
+    async def load(self, task_id: TaskId, known: AgentTask | None = None) -> AgentTask | None:
         raise StoreAway(f"The store of {task_id} is away.", remedy="Wait.")
 
 

@@ -403,23 +403,25 @@ def read(task_id: TaskId, after_version: int = 0) -> Script[list[AgentTaskItem]]
     return linked(task_id, (data for (data,) in rows), after_version)
 
 
-def load(task_id: TaskId, kept: Kept, others: int | None) -> Script[Loaded]:
+def load(task_id: TaskId, kept: Kept, others: int | None, known: AgentTask | None = None) -> Script[Loaded]:
     """The port's ``load``, and the task as it was between its last two steps, to be ``kept`` for the next time.
 
     Of a known task only the new items are read as long as nobody else wrote: ``others`` is as it was. Otherwise all of
     them are read and hashed again, which costs a tenth of folding them. Only a task with no call of a present step is
     kept: nobody is to change what the next one gets.
     """
-    known = kept.get(task_id)
-    if known is not None and known.others is not None and known.others == others:
-        rows = yield _GROWN, (known.task.version, task_id)
+    checked = kept.get(task_id)
+    if checked is not None and (known is None or known.version < checked.task.version):
+        known = checked.task
+    if known is not None and checked is not None and checked.others is not None and checked.others == others:
+        rows = yield _GROWN, (known.version, task_id)
         if rows:
             new = [data for data, _, _ in rows if data is not None]
             # Of a task that is not as it was written, all items say which one is not.
             with contextlib.suppress(JournalBroken):
-                return _folded_on(task_id, known.task, new, rows[0][1:])
+                return _folded_on(task_id, known, new, rows[0][1:])
     rows = yield _LOAD, (task_id,)
-    task = known.task if known is not None and _goes_on(rows, known.task) else None
+    task = known if known is not None and _goes_on(rows, known) else None
     new = [data for data, _, _ in rows[task.version if task else 0 :]]
     return _folded_on(task_id, task, new, rows[0][1:] if rows else ())
 
@@ -432,7 +434,7 @@ def _folded_on(task_id: TaskId, task: AgentTask | None, new: Sequence[Any], head
         return None, None
     if task is not None and items and items[0].prev_hash != task.head_hash:
         raise broken(task_id, items[0].version)
-    between = task
+    between = task if task is not None and not task.calls else None
     for item in items:
         task = fold((item,), task)
         between = between if task.calls else task

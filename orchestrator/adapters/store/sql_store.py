@@ -165,10 +165,10 @@ class SqlStore(ABC):
     ) -> list[TaskRow]:
         return await self._read(lambda _: sql_lists.last_changed(limit, before, begun, users))
 
-    async def load(self, task_id: TaskId) -> AgentTask | None:
+    async def load(self, task_id: TaskId, known: AgentTask | None = None) -> AgentTask | None:
         # Before anything of it is read: what others wrote until now counts.
         others = await self._others() if task_id in self._folded else None
-        return self._loaded(await self._read(lambda _: sql.load(task_id, self._folded, others)), others)
+        return self._loaded(await self._read(lambda _: sql.load(task_id, self._folded, others, known)), others)
 
     async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
         others = await self._others() if self._folded else None

@@ -179,8 +179,12 @@ class TaskPersistenceManager(Protocol):
         ``users``: only tasks of these.
         """
 
-    async def load(self, task_id: TaskId) -> AgentTask | None:
-        """The folded task, or None. Changing what it returns changes nothing."""
+    async def load(self, task_id: TaskId, known: AgentTask | None = None) -> AgentTask | None:
+        """The folded task, or None. Changing what it returns changes nothing.
+
+        ``known``: the task as it was folded up to an earlier item. Where the stored items begin with those of it, it is
+        folded on, and may be what is returned.
+        """
 
     async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
         """The task that raised a request, whatever became of it since; None: never raised."""

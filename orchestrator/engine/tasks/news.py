@@ -19,6 +19,8 @@ from orchestrator.core.task.task import AgentTask
 
 MOST_KEPT: Final = 256
 """Tasks that are kept: more than a node works on at once."""
+MOST_ENDED: Final = 4096
+"""Items of tasks that are kept for a while after their end, for those who ask what came of them."""
 _MOST_AT_HAND: Final = 64
 """The writes of a task that are kept for a follower who does something else; of more, all are read."""
 
@@ -40,6 +42,7 @@ class TaskNews:
         self._end: End | None = None
         self._written: Written | None = None
         self._kept: dict[TaskId, AgentTask] = {}
+        self._ended: dict[TaskId, AgentTask] = {}
 
     def tell(self, written: Written) -> None:
         """Tell every node of items, and this one what they are."""
@@ -63,14 +66,22 @@ class TaskNews:
         task = self._kept.get(task_id)
         return task if task is not None and task.version >= version else None
 
+    def last(self, task_id: TaskId) -> AgentTask | None:
+        """The task as this node wrote it last, also where it has ended; None: it did not lately."""
+        return self._kept.get(task_id) or self._ended.get(task_id)
+
     def _keep(self, task: AgentTask) -> None:
-        before = self._kept.pop(task.task_id, None)
-        if task.ended is not None:
-            return
+        before = self._kept.pop(task.task_id, None) or self._ended.pop(task.task_id, None)
         # Two of this node may append one after the other, and tell in the other order.
-        self._kept[task.task_id] = before if before is not None and before.version > task.version else task
-        if len(self._kept) > MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
+        newer = before if before is not None and before.version > task.version else task
+        if newer.ended is None:
+            self._kept[task.task_id] = newer
+            if len(self._kept) > MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            return
+        self._ended[task.task_id] = newer
+        while sum([one.version for one in self._ended.values()]) > MOST_ENDED:
+            del self._ended[next(iter(self._ended))]
 
     def hear(self, task_id: TaskId, handler: Hear) -> End:
         """Call ``handler`` with each notification of a task; the answer ends it."""

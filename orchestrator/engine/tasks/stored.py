@@ -299,7 +299,7 @@ class StoredTasks:
 
     async def load(self, task_id: TaskId) -> AgentTask:
         """The task. Raises NotFound, JournalBroken."""
-        task = await self._noting(self.store.load(task_id))
+        task = await self._noting(self.store.load(task_id, self.news.last(task_id)))
         if task is None:
             raise await self.no_task(task_id)
         return task
@@ -375,7 +375,7 @@ class StoredTasks:
     async def if_known(self, task_id: TaskId) -> AgentTask | None:
         """The task; None: there is none, or it is a newer version's, whose endpoints tell of it, or it is broken."""
         try:
-            return await self._noting(self.store.load(task_id))
+            return await self._noting(self.store.load(task_id, self.news.last(task_id)))
         except (NewerSchema, JournalBroken):
             return None
 

@@ -9,10 +9,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from orchestrator.adapters.store import sql
 from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
-from orchestrator.core.errors import Conflict
+from orchestrator.core.errors import Conflict, JournalBroken
 from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import verify_chain
 from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author, append, refused, taken
@@ -146,12 +149,13 @@ async def test_a_load_costs_what_is_new(tmp_path: Path, clock: ManualClock) -> N
     store = SqlitePersistenceManager(tmp_path / "a.db", clock=clock)
     store._connections[0].set_progress_handler(work.stepped, 1)
 
-    async def of_a_load() -> Work:
+    async def of_a_load(*, is_known: bool = False) -> Work:
         nonlocal version
         await append(store, task_id, version, author.note())
         version += 1
+        known = await store.load(task_id) if is_known else None
         work.clear()
-        loaded = await store.load(task_id)
+        loaded = await store.load(task_id, known)
         assert loaded is not None
         assert loaded.version == version
         return work.copy()
@@ -167,4 +171,21 @@ async def test_a_load_costs_what_is_new(tmp_path: Path, clock: ManualClock) -> N
     after = [await of_a_load() for _ in range(2)]
     assert after[0]["calls"] - costs[-1]["calls"] > 200
     assert after[1] == costs[-1]
+    assert (await of_a_load(is_known=True))["calls"] < costs[-1]["calls"]
+    await store.close()
+
+
+async def test_a_task_that_is_known_is_not_folded_again(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its writer has it at hand: of the task that it asks for nothing is folded, but each item is looked at."""
+    store, author, task_id = SqlitePersistenceManager(tmp_path / "a.db", clock=clock), Author(clock), TaskId("t1")
+    known = fold(await store.create(task_id, [author.submitted(), *(author.note() for _ in range(5))]))
+    with monkeypatch.context() as patched:
+        patched.delattr(sql, "fold")
+        assert await store.load(task_id, known) == known
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database, database:
+        database.execute("UPDATE items SET data = replace(data, 'fix my farm', 'eat my farm') WHERE version = 1")
+    with pytest.raises(JournalBroken):
+        await store.load(task_id, known)
     await store.close()

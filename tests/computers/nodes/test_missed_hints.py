@@ -16,7 +16,7 @@ from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.values import changed
 from orchestrator.engine.tasks import TaskService, person, service
-from orchestrator.engine.tasks.news import TaskNews, Written
+from orchestrator.engine.tasks.news import MOST_ENDED, TaskNews, Written
 from orchestrator.engine.tasks.service import MissedHints
 from orchestrator.runtime.clock import SystemClock
 from tests.engine.test_actor import ALICE, Anyone
@@ -96,8 +96,26 @@ async def test_a_task_is_at_hand_as_this_node_wrote_it_last_until_it_ends() -> N
         later,
         None,
     ]
-    news.tell(Written(await two.there.cancel(first.task_id, ALICE), ()))
-    assert news.kept(first.task_id, 1) is None
+    ended = await two.there.cancel(first.task_id, ALICE)
+    for task in (ended, later):
+        assert news.last(first.task_id) == (later if task is ended else ended)
+        news.tell(Written(task, ()))
+    assert (news.kept(first.task_id, 1), news.last(first.task_id)) == (None, ended)
+
+
+async def test_tasks_that_have_ended_are_at_hand_up_to_so_many_items() -> None:
+    """The oldest of them go first; one that is longer than all that are kept is not kept."""
+    two, news = Apart(), TaskNews(LocalBus())
+    ended = await two.there.cancel((await two.submit()).task_id, ALICE)
+
+    def told(name: str, items: int) -> None:
+        news.tell(Written(changed(ended, task_id=TaskId(name), version=items), ()))
+
+    for name in ("a", "b", "c"):
+        told(name, MOST_ENDED // 2)
+    assert [news.last(TaskId(name)) is not None for name in ("a", "b", "c")] == [False, True, True]
+    told("d", MOST_ENDED + 1)
+    assert [news.last(TaskId(name)) for name in ("b", "c", "d")] == [None] * 3
 
 
 async def test_a_task_is_heard_of_by_those_who_wait_for_it() -> None:
@@ -163,9 +181,9 @@ async def test_a_command_that_comes_second_reads_what_came_first(
     two, loaded = Apart(), list[TaskId]()
     load = two.store.load
 
-    async def noted(task_id: TaskId) -> AgentTask | None:
+    async def noted(task_id: TaskId, known: AgentTask | None = None) -> AgentTask | None:
         loaded.append(task_id)
-        return await load(task_id)
+        return await load(task_id, known)
 
     stale = replace(await two.submit(), **head)  # type: ignore[arg-type]
     await two.there.pin(stale.task_id, ALICE, pinned=True)

@@ -20,10 +20,10 @@ class Unfoldable(SharedStore):
 
     unfoldable: TaskId | None = None
 
-    async def load(self, task_id: TaskId) -> AgentTask | None:
+    async def load(self, task_id: TaskId, known: AgentTask | None = None) -> AgentTask | None:
         if task_id == self.unfoldable:
             raise KeyError("a phase that is none")
-        return await super().load(task_id)
+        return await super().load(task_id, known)
 
 
 async def test_a_task_that_cannot_even_be_given_back_costs_no_worker() -> None:
