@@ -22,7 +22,7 @@ The rule, in what is certain only:
 import inspect
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -116,6 +116,8 @@ class _Counted:
     least: int
     whole: int
     """Requests in a row whose count cannot have left the cache out."""
+    words: Mapping[int, int]
+    """The words of each message, by its hash: where older steps lost detail, most messages are as before."""
 
 
 class Counts:
@@ -137,10 +139,13 @@ class Counts:
         seen = tuple([hash((one.role, one.content)) for one in messages])
         key = affinity or seen[:2]
         before = self._counted.get(key)
+        old = before.words if before is not None else {}
+        told = {one: old[one] if one in old else words((said,)) for one, said in zip(seen, messages, strict=True)}
         if before is not None and seen[: len(before.seen)] != before.seen:
             before = None
-        since = messages[len(before.seen) :] if before is not None else messages
-        least = (before.least if before is not None else 0) + words(since)
+        known = len(before.seen) if before is not None else 0
+        since = messages[known:]
+        least = (before.least if before is not None else 0) + sum([told[name] for name in seen[known:]])
         whole = before.whole if before is not None else 0
         believed = counts_all or whole >= _CALIBRATED
         if count < SLACK * least:
@@ -149,7 +154,7 @@ class Counts:
             return least if believed and count >= min(kept, _LEAST_LEFT) else None
         if before is not None and count > most(since):
             whole += 1
-        self._counted[key] = _Counted(seen, max(least, count), whole)
+        self._counted[key] = _Counted(seen, max(least, count), whole, told)
         self._counted.move_to_end(key)
         if len(self._counted) > _REMEMBERED:
             self._counted.popitem(last=False)

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from functools import partial
+from functools import cache, lru_cache, partial
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel
@@ -272,7 +272,8 @@ class View:
         for turn, _ in self._turns[self._changes.steps :]:
             self._changes.add(turn)
         pins = self._changes.lines()
-        plan = masked(self._plan, len(self._turns), self.window, partial(self._size, pins=pins))
+        # Of the plans that are tried, most are the same one.
+        plan = masked(self._plan, len(self._turns), self.window, cache(partial(self._size, pins=pins)))
         if plan is None:
             raise WindowTooSmall(
                 f"The task and the tools need about {self.tokens} tokens, and the model's window has room for "
@@ -414,9 +415,7 @@ def _earlier(one: EarlierTask) -> str:
 
 def _system(task: AgentTask, tools: Mapping[str, type[BaseModel]], prompt: Prompt, policy: str) -> str:
     one_computer = len(task.computers) <= 1
-    lines = "\n".join(
-        f"- {name}({_signature(model, one_computer=one_computer)}): {model.__doc__}" for name, model in tools.items()
-    )
+    lines = "\n".join(_told_tool(name, model, one_computer=one_computer) for name, model in tools.items())
     names = ", ".join(task.named_computers)
     computers = f"The computers of this task: {names}." if names else "This task has no computer; use local_* only."
     if len(task.computers) > 1:
@@ -424,7 +423,9 @@ def _system(task: AgentTask, tools: Mapping[str, type[BaseModel]], prompt: Promp
     return prompt.filled(tools=lines, computers=computers, tag=task.tag, policy=policy)
 
 
-def _signature(model: type[BaseModel], *, one_computer: bool) -> str:
+@lru_cache
+def _told_tool(name: str, model: type[BaseModel], *, one_computer: bool) -> str:
     fields = model.model_fields
     shown = shown_args(model, one_computer=one_computer)
-    return ", ".join(name if fields[name].is_required() else f"{name}=…" for name in shown)
+    signature = ", ".join(one if fields[one].is_required() else f"{one}=…" for one in shown)
+    return f"- {name}({signature}): {model.__doc__}"

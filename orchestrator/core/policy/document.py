@@ -1,7 +1,7 @@
 """A policy as its file says it: rules, the treatment of requests, and examples that prove it."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -153,6 +153,10 @@ SecretsToModel = Literal["mask", "ask", "allow"]
 """Whether a model is told secrets: as markers, as markers of which it may ask a person to see one, or as they are."""
 
 
+SummaryKey = tuple[tuple[str, ...], tuple[str, ...], bool, bool]
+"""Computers, roles, whether the task only looks, and whether it rehearses."""
+
+
 class Policy(Value):
     """A policy file, checked: rules and what to do with tools the catalog does not know."""
 
@@ -279,6 +283,15 @@ class Policy(Value):
             self._by_tool[tool] = tuple(one for one in self._ready if one.rule.names(tool))
         return self._by_tool[tool]
 
+    def summary(self, key: SummaryKey, make: Callable[[], str]) -> str:
+        """What models are told of it; ``key``: the facts of a task that it depends on, as many tasks have the same."""
+        told = self._summaries.get(key)
+        if told is None:
+            told = make()
+            if len(self._summaries) < _MAX_SUMMARIES:
+                self._summaries[key] = told
+        return told
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy that is checked, and that remembers nothing of this one."""
         del deep  # all of it is frozen
@@ -294,6 +307,10 @@ class Policy(Value):
         return {}
 
     @cached_property
+    def _summaries(self) -> dict[SummaryKey, str]:
+        return {}
+
+    @cached_property
     def _ready(self) -> tuple[ReadyRule, ...]:
         return tuple(ready(rule) for rule in self.rules)
 
@@ -305,5 +322,7 @@ class Policy(Value):
 _ROLE_NAME = re.compile("[a-z][a-z0-9_-]{0,31}")
 _MAX_DECISIONS = 1024
 """A plugin's reasons may have no end."""
+_MAX_SUMMARIES = 256
+"""Of a thousand characters at most; more computers than these have theirs made for each task."""
 _FIRST = frozenset({"schema_version", "unknown_tool"})
 """What stood in the first release's version; the rest counts where it is not the default."""

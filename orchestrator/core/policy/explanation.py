@@ -1,6 +1,7 @@
 """The reasons of a verdict: each rule, whether it matched, and the part that did not (promise P19)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, Literal
 
 from orchestrator.core.approval.people import BUILT_IN_ROLES
@@ -191,13 +192,17 @@ def summary(
     ``plan``: the task may only look. ``rehearsal``: what changes its computer waits for nobody. Tools that need a
     computer are left out where the task has none.
     """
-    plan = plan or policy.mode == "plan"
+    key = tuple(computers), tuple(roles), plan or policy.mode == "plan", rehearsal
+    return policy.summary(key, partial(_summary, policy, *key))
+
+
+def _summary(policy: Policy, computers: tuple[str, ...], roles: tuple[str, ...], plan: bool, rehearsal: bool) -> str:
     grouped: dict[tuple[Effect, ...], list[str]] = {}
     for spec in (one for one in BUILT_IN_CATALOG.values() if not one.planned):
         places = computers if spec.plugin == "cc" else (None,)
         outcomes: set[Effect] = set()
         for place in places:
-            context = PolicyContext(computer=place, roles=tuple(roles))
+            context = PolicyContext(computer=place, roles=roles)
             found = _outcomes(policy, spec, context, plan=plan and spec.governance.mutates)
             at_once = rehearsal and spec.plugin == "cc" and spec.governance.mutates
             outcomes |= {Effect.ALLOW if at_once and one is Effect.ASK else one for one in found}
