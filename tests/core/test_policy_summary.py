@@ -168,3 +168,15 @@ def test_l6_what_is_told_is_true_and_short(
     assert set(said) == set(TOOL_ARGS)
     assert len(text) <= MAX_SUMMARY_CHARS
     assert text == summary(chosen, computers=("3",), roles=("builder",), plan=plan)
+
+
+def test_it_is_made_once_for_tasks_that_are_alike() -> None:
+    """Of so many kinds of tasks, for a server may have any number of computers; each kind has its own."""
+    chosen = policy(rule(effect="deny", tools=("cc_write",), computers=("east-*",)))
+    first = summary(chosen, computers=("east-1",))
+    assert summary(chosen, computers=("east-1",)) is first
+    others = [summary(chosen, computers=(f"{side}-{number}",)) for number in range(2, 200) for side in ("east", "west")]
+    assert set(others) == {first, summary(chosen, computers=("west-1",))}
+    late = [summary(chosen, computers=("east-9999",)) for _ in range(2)]
+    assert late[0] == late[1] == first
+    assert late[0] is not late[1]
