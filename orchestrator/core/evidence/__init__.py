@@ -1,5 +1,6 @@
 """What the journal shows of a task, and whether that supports the success that a model claims.
 
+patterns       tables of patterns, of which those are tried whose words a text has
 words          verbs, files and clauses of a text, in four languages
 sentences      which verb a sentence says of which file
 orders         other ways to put an order, each as its plain imperative; ``idioms`` is its table

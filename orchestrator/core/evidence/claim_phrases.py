@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from orchestrator.core.evidence.patterns import FILE, Rows
 from orchestrator.core.evidence.quotations import MAYBE, NOT
-from orchestrator.core.evidence.words import CHANGES, FILE, Deed, files, order, report, tokens
+from orchestrator.core.evidence.words import CHANGES, Deed, files, order, report, tokens
 
 _HAS_FILE: Final = re.compile(FILE, re.IGNORECASE)
 _A: Final = rf"(?P<a>{FILE})"
@@ -120,7 +121,7 @@ def _found_now(found: re.Match[str]) -> str:
 
 
 _Plain = str | Callable[[re.Match[str]], str]
-_PHRASES: Final[tuple[tuple[re.Pattern[str], _Plain], ...]] = tuple(
+_PHRASES: Final = Rows[_Plain](
     (re.compile(pattern, re.IGNORECASE), plain)
     for pattern, plain in (
         (
@@ -142,7 +143,7 @@ _PHRASES: Final[tuple[tuple[re.Pattern[str], _Plain], ...]] = tuple(
 )
 """Phrases that need no file."""
 
-_OF_FILES: Final[tuple[tuple[re.Pattern[str], _Plain], ...]] = tuple(
+_OF_FILES: Final = Rows[_Plain](
     (re.compile(pattern, re.IGNORECASE), plain)
     for pattern, plain in (
         # "Moved: docs/a.txt" leaves open whether that is the old place or the new one.
@@ -297,8 +298,8 @@ _GONE: Final = (
     r"|existiert\s+nicht\s+mehr|n'est\s+plus\s+là|n'existe\s+plus|ya\s+no\s+(?:está|existe)|a\s+disparu|ha\s+desaparecido)\b"
 )
 _IS: Final = r"(?:(?:is|are|ist|sind|est|está|[:\u2013\u2014-])\s+)?"
-_STATES: Final = tuple(
-    (deed, re.compile(pattern, re.IGNORECASE))
+_STATES: Final = Rows(
+    (re.compile(pattern, re.IGNORECASE), deed)
     for deed, pattern in (
         (
             Deed.DELETE,
@@ -386,8 +387,8 @@ _SMALL: Final = (
     r"(?:\s*[:,\u2013\u2014-])?(?:\s+(?:is|was|are|left|kept|still|exactly|ist|war|habe|ich|wurde|noch|genau|bleibt|blieb|bewusst|gelassen|lassen|so|est|reste|demeure|toujours|exactement"
     r"|laissée?|se|queda|quedó|permanece|sigue|dejé|exactamente|[:\u2013\u2014-]))*"
 )
-_KEPT: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
+_KEPT: Final = Rows(
+    (re.compile(pattern, re.IGNORECASE), None)
     for pattern in (
         rf"(?<!\bin\s)(?<!\bof\s)(?<!\bvon\s)(?<!\bde\s)(?<!\ben\s)(?<!\bdans\s){_A}{_SMALL},?\s+{_UNCHANGED}",
         rf"\A\W*{_UNCHANGED}\s*:\s*{_A}",
@@ -471,9 +472,13 @@ _BOX: Final = re.compile(
 def plain(sentence: str) -> str:
     """A sentence with plain verbs for the deeds that it tells in other words."""
     sentence = sentence.replace("`", "")
-    for pattern, words in (*_PHRASES, *_OF_FILES) if _HAS_FILE.search(sentence) else _PHRASES:
-        sentence = pattern.sub(words, sentence)
-    return sentence
+    has_file = _HAS_FILE.search(sentence) is not None
+    sentence = _PHRASES.put(sentence, _put)
+    return _OF_FILES.put(sentence, _put) if has_file else sentence
+
+
+def _put(pattern: re.Pattern[str], plain: _Plain, sentence: str) -> str:
+    return pattern.sub(plain, sentence)
 
 
 def box(sentence: str) -> tuple[bool, str] | None:
@@ -492,7 +497,7 @@ def states(sentence: str) -> Iterator[tuple[Deed, str]]:
     if not _HAS_FILE.search(sentence) or MAYBE.search(sentence) or sentence.rstrip().endswith("?"):
         return
     denied = re.search(rf"\b(?:{NOT}|whether|ob)\b|n't\b", sentence, re.IGNORECASE) is not None
-    for deed, pattern in _STATES:
+    for pattern, deed in _STATES.of(sentence):
         if not denied or deed is Deed.DELETE:
             yield from ((deed, one["a"].lstrip("/")) for one in pattern.finditer(sentence))
 
@@ -501,7 +506,7 @@ def kept(sentence: str) -> Iterator[str]:
     """The files that a sentence says were left as they were."""
     sentence = sentence.replace("`", "")
     if _HAS_FILE.search(sentence) and not (_BESIDES.search(sentence) or MAYBE.search(sentence)):
-        for pattern in _KEPT:
+        for pattern, _ in _KEPT.of(sentence):
             for one in pattern.finditer(sentence):
                 yield (one["a"] or one["a2"] if "a2" in pattern.groupindex else one["a"]).lstrip("/")
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from orchestrator.core.evidence import claim_phrases as told_phrases
 from orchestrator.core.evidence.orders import deletes_nothing, keeps_all, kept, still_there
+from orchestrator.core.evidence.patterns import FILE
 from orchestrator.core.evidence.questions import claims_change
 from orchestrator.core.evidence.quotations import (
     MAYBE,
@@ -24,7 +25,7 @@ from orchestrator.core.evidence.quotations import (
 )
 from orchestrator.core.evidence.sentences import Said, said_in
 from orchestrator.core.evidence.wanted import Program, Target, lists, named_in, ran_on, targets_of
-from orchestrator.core.evidence.words import CHANGES, FILE, MAX_CHARS, Deed, files, order, report, sentences
+from orchestrator.core.evidence.words import CHANGES, MAX_CHARS, Deed, files, order, report, sentences
 
 _NOT_AFTER: Final = (
     r"(?:getestet|ausgeführt|gestartet|probiert)\b[^.?!\n,;]{0,20}\b(?:nicht|nie|nirgends|kein\w*)"
@@ -219,7 +220,8 @@ def claims(text: str, computers: Sequence[str] = (), got: frozenset[str] = froze
     text = _EMPHASIS.sub("", text[:MAX_CHARS])
     told = _Told(computers, got)
     told.together += [files(one[0]) for one in _BULLETS.finditer(text)]
-    for sentence in dict.fromkeys(sentences(text)):
+    every = sentences(text)
+    for sentence in dict.fromkeys(every):
         told.take(sentence)
     outputs = printed(text)
     return Claims(
@@ -249,9 +251,9 @@ def claims(text: str, computers: Sequence[str] = (), got: frozenset[str] = froze
         pairs=pairs(text),
         lines=lines(text),
         citations=citations(text),
-        keeps_all=any(keeps_all(one) and not named_in(one, computers) for one in sentences(text)),
+        keeps_all=any(keeps_all(one) and not named_in(one, computers) for one in every),
         deletes_nothing=deletes_nothing(text),
-        by_itself=any(_BY_ITSELF.search(one) and not _NEVER.search(one) for one in sentences(text)),
+        by_itself=any(_BY_ITSELF.search(one) and not _NEVER.search(one) for one in every),
         no_error=_NO_ERROR.search(text) is not None,
         not_run=told.not_run,
         failed=_FAILED.search(text) is not None,
@@ -288,7 +290,7 @@ class _Told:
         """One more sentence."""
         left = told_phrases.undone(sentence)
         plain = told_phrases.plain((told_phrases.done(sentence) if left else "") or sentence)
-        every = said_in(plain, report)
+        every = [*said_in(plain, report)]
         # "I did not touch a.lua" has the verb as an order has it.
         either = [*every, *said_in(plain, order)]
         every += self._box(sentence)

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from orchestrator.core.evidence.words import FILE
+from orchestrator.core.evidence.patterns import FILE
 
 _PARTS: Final = {
     # A file, with its article and noun.

@@ -4,12 +4,13 @@ Only a task is read so. A phrase that may also be a question or a condition is l
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from orchestrator.core.evidence.idioms import CHANGE, COPY, DELETE, FIX, KEEP, MAKE, MOVE, POLITE, RUN, filled
+from orchestrator.core.evidence.patterns import FILE, Rows
 from orchestrator.core.evidence.sentences import Said
-from orchestrator.core.evidence.words import CHANGES, FILE, Deed, bare, files, order, report
+from orchestrator.core.evidence.words import CHANGES, Deed, bare, files, order, remembered, report
 
 # -- What a text says stays as it is: the order not to touch it, and the claim that it was not touched
 
@@ -72,7 +73,7 @@ _STATED: Final = re.compile(
 """How a sentence begins that tells what a program does not do."""
 
 
-def kept(sentence: str, said: list[Said], *, order: bool) -> Iterator[str]:
+def kept(sentence: str, said: Sequence[Said], *, order: bool) -> Iterator[str]:
     """The files that a sentence says stay as they are; ``order``: it is one, and else it tells what was done."""
     yield from (one["file"].lstrip("/") for pattern in (_LEFT, _STAYING) for one in pattern.finditer(sentence))
     if order and tells(sentence):
@@ -244,17 +245,16 @@ _EXCEPT: Final = re.compile(
 _END_OF_SENTENCE: Final = re.compile(r"[.!?;]\s|\n")
 _NEAR_CHARS: Final = 200
 _FILE: Final = re.compile(FILE)
+_Plain = str | Callable[[re.Match[str]], str]
 
 
 def _sentence_before(found: re.Match[str]) -> str:
     return _END_OF_SENTENCE.split(found.string[max(0, found.start() - _NEAR_CHARS) : found.start()])[-1]
 
 
-def _put(pattern: re.Pattern[str], plain: str | Callable[[re.Match[str]], str], text: str, *, keeps: bool) -> str:
-    """The text in the plainer form, but where a condition or a reason is before it in its sentence.
-
-    ``keeps``: it is an order to change nothing, from which the sentence may except something.
-    """
+def _put(pattern: re.Pattern[str], row: tuple[_Plain, bool], text: str) -> str:
+    """The text in the plainer form, but where a condition or a reason is before it in its sentence."""
+    plain, keeps = row
 
     def form(found: re.Match[str]) -> str:
         if keeps and _EXCEPT.search(_END_OF_SENTENCE.split(found.string[found.end() : found.end() + _NEAR_CHARS])[0]):
@@ -266,12 +266,19 @@ def _put(pattern: re.Pattern[str], plain: str | Callable[[re.Match[str]], str], 
     return pattern.sub(form, text)
 
 
+@remembered
 def as_orders(text: str) -> str:
     """The text with each order in its plain form, as far as its words leave nothing open."""
-    if not _FILE.search(text):
-        return text
-    forms: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
-    forms = (*KEEP, *_FORMS, *POLITE, *COPY, *MOVE, *DELETE, *RUN, *FIX, *CHANGE, *MAKE)
-    for at, (pattern, plain) in enumerate(forms):
-        text = _put(pattern, plain, text, keeps=at < len(KEEP))
-    return text
+    return _ORDERS.put(text, _put) if _FILE.search(text) else text
+
+
+_PLAINER: Final[tuple[tuple[re.Pattern[str], _Plain], ...]] = (
+    *_FORMS, *POLITE, *COPY, *MOVE, *DELETE, *RUN, *FIX, *CHANGE, *MAKE,
+)  # fmt: skip
+_ORDERS: Final = Rows[tuple[_Plain, bool]](
+    (
+        *((pattern, (plain, True)) for pattern, plain in KEEP),
+        *((pattern, (plain, False)) for pattern, plain in _PLAINER),
+    )
+)
+"""Each form with its plainer one, and whether it orders to change nothing, from which a sentence may except a part."""

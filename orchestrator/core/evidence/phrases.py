@@ -3,7 +3,9 @@
 import re
 from typing import Final
 
-PHRASES: Final = tuple(
+from orchestrator.core.evidence.patterns import Rows
+
+PHRASES: Final = Rows(
     (re.compile(pattern, re.IGNORECASE), plain)
     for pattern, plain in (
         # "Without errors" denies the errors, and not the run.

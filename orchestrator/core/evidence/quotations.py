@@ -7,7 +7,8 @@ import re
 from itertools import islice
 from typing import Final, NamedTuple
 
-from orchestrator.core.evidence.words import FILE, files
+from orchestrator.core.evidence.patterns import FILE
+from orchestrator.core.evidence.words import files
 
 _MOST: Final = 30
 """Quotations of a text that are compared."""

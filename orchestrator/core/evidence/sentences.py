@@ -14,6 +14,7 @@ from orchestrator.core.evidence.words import (
     Token,
     is_goal,
     is_source,
+    remembered,
     tokens,
 )
 
@@ -131,12 +132,13 @@ class Said:
     """Whether its object is a pronoun, or it has none: "delete it"."""
 
 
-def said_in(sentence: str, verb: Callable[[str], Deed | None]) -> list[Said]:
+@remembered
+def said_in(sentence: str, verb: Callable[[str], Deed | None]) -> tuple[Said, ...]:
     """What a sentence says of which files; ``verb`` tells which words are verbs."""
     clause = _Clause(verb)
     found = [said for token in tokens(sentence) for said in clause.take(token)]
-    spared = [Said(Deed.CHANGE, ((name, ""),), negated=True) for name in clause.spared]
-    return [*found, *clause.last(), *spared]
+    spared = (Said(Deed.CHANGE, ((name, ""),), negated=True) for name in clause.spared)
+    return (*found, *clause.last(), *spared)
 
 
 @dataclass

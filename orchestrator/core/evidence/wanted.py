@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from orchestrator.core.evidence.orders import as_orders, deletes_nothing, keeps_all, keeps_rest, kept, tells
+from orchestrator.core.evidence.patterns import FILE
 from orchestrator.core.evidence.questions import asks_something
 from orchestrator.core.evidence.quotations import given, quoted, to_print, to_write
 from orchestrator.core.evidence.sentences import Said, said_in
-from orchestrator.core.evidence.words import CHANGES, FILE, MAX_CHARS, Deed, files, order, sentences
+from orchestrator.core.evidence.words import CHANGES, MAX_CHARS, Deed, files, order, sentences
 
 _SURE: Final = re.compile(
     r"\b(?:make sure|ensure|verify|check|confirm|see to it)\b[^.?!\n]{0,80}\b(?:works?|runs?|working)\b"

@@ -9,8 +9,10 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from functools import lru_cache, wraps
+from typing import Concatenate, Final, ParamSpec, TypeVar, cast
 
+from orchestrator.core.evidence.patterns import FILE
 from orchestrator.core.evidence.phrases import PHRASES
 
 MAX_CHARS: Final = 20_000
@@ -19,6 +21,23 @@ MAX_SENTENCE: Final = 2_000
 """Characters of a sentence that are read."""
 MAX_WORD: Final = 100
 """Characters of a word that are read: no path of a computer is longer."""
+_REMEMBERED: Final = 128
+"""Short texts of which a function remembers what it read: more than one verdict asks for."""
+_VOCABULARY: Final = 2_000
+"""Words whose deeds are remembered."""
+_More = ParamSpec("_More")
+_Read = TypeVar("_Read")
+
+
+def remembered(read: Callable[Concatenate[str, _More], _Read]) -> Callable[Concatenate[str, _More], _Read]:
+    """The pure function, but a short text is read once: several rules look at the same sentence."""
+    known = cast("Callable[Concatenate[str, _More], _Read]", lru_cache(_REMEMBERED)(read))
+
+    @wraps(read)
+    def reading(text: str, /, *args: _More.args, **kwargs: _More.kwargs) -> _Read:
+        return (known if len(text) <= MAX_SENTENCE else read)(text, *args, **kwargs)
+
+    return reading
 
 
 class Deed(Enum):
@@ -40,11 +59,6 @@ class Deed(Enum):
 CHANGES: Final = frozenset({Deed.MAKE, Deed.CHANGE, Deed.FIX, Deed.DELETE, Deed.MOVE, Deed.COPY, Deed.ENSURE})
 """The deeds that leave a change behind."""
 
-FILE: Final = (
-    r"(?<![\w/.:-])/?(?:[\w-]+/)*(?:[\w-]+\.){1,3}"
-    r"(?:lua|txt|json|cfg|conf|ini|md|csv|tsv|log|dat|data|xml|ya?ml|toml|nfp|nft|bak|old|lst|db|te?mp|sav|nbs"
-    r"|dfpwm|html|css|js|py|sh|rtf|backup|orig|pem|cache)(?!\w)"
-)
 _TOKEN: Final = re.compile(
     rf"(?P<file>{FILE})|(?P<word>[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*)|(?P<mark>[,:()])|(?P<number>\d)"
 )
@@ -72,18 +86,18 @@ def readable(text: str) -> str:
     return _LONG.sub(lambda found: found[0][:MAX_WORD], _EMPTY_LINES.sub("\n\n", text))
 
 
-def sentences(text: str, plainer: Callable[[str], str] | None = None) -> list[str]:
+@remembered
+def sentences(text: str, plainer: Callable[[str], str] | None = None) -> tuple[str, ...]:
     """The sentences of the first MAX_CHARS characters, in plain words; what is code or JSON says nothing of a task.
 
     ``plainer``: what puts the text into plainer words first.
     """
     text = _BLANKS.sub(" ", _CODE.sub(" ", text[:MAX_CHARS].replace("\u2019", "'")))
     if text.lstrip()[:1] in ("[", "{"):
-        return []
+        return ()
     text = plainer(text) if plainer else text
-    for pattern, plain in PHRASES:
-        text = pattern.sub(plain, text)
-    return [one[:MAX_SENTENCE] for one in _SENTENCES.split(text) if one.strip()]
+    text = PHRASES.put(text, lambda pattern, plain, text: pattern.sub(plain, text))
+    return tuple(one[:MAX_SENTENCE] for one in _SENTENCES.split(text) if one.strip())
 
 
 @dataclass(frozen=True)
@@ -95,8 +109,13 @@ class Token:
     is_mark: bool = False
 
 
-def tokens(sentence: str) -> Iterator[Token]:
+@remembered
+def tokens(sentence: str) -> tuple[Token, ...]:
     """The files, words and marks of a sentence, in order."""
+    return tuple(_tokens(sentence))
+
+
+def _tokens(sentence: str) -> Iterator[Token]:
     for found in _TOKEN.finditer(sentence):
         if found["file"]:
             yield Token(found["file"].lstrip("/"), is_file=True)
@@ -127,10 +146,15 @@ def bare(word: str) -> str:
 
 
 _KEPT: Final = {1: "é", 2: "ä", 3: "ö", 4: "ü"}
+_POINT: Final = re.compile(r"\.\w")
+"""What each name of a file has, and no plainer word brings along."""
 
 
+@remembered
 def files(text: str) -> tuple[str, ...]:
     """The files that a text names, each once."""
+    if not _POINT.search(text):
+        return ()
     found = (one.text for sentence in sentences(text) for one in tokens(sentence) if one.is_file)
     return tuple(dict.fromkeys(found))
 
@@ -332,11 +356,13 @@ _AGAIN: Final = re.compile(r"\Are-?(?=(?:ran|run|test|start|lanc|essay|exécut|e
 """What tells of another time."""
 
 
+@lru_cache(_VOCABULARY)
 def order(word: str) -> Deed | None:
     """What a word orders; None: the list has no such verb."""
     return _deed(word, _ORDERS)
 
 
+@lru_cache(_VOCABULARY)
 def report(word: str) -> Deed | None:
     """What a word reports as done; None: the list has no such verb."""
     return _deed(word, _REPORTS)
@@ -370,8 +396,8 @@ def _slips() -> dict[str, str]:
     for verb in map(bare, _COMMON.split()):
         swapped = [verb[:at] + verb[at + 1] + verb[at] + verb[at + 2 :] for at in range(len(verb) - 1)]
         left_out = [verb[:at] + verb[at + 1 :] for at in range(len(verb))] if len(verb) >= _LONG_WORD else []
-        found |= {one: verb for one in [*swapped, *left_out] if one not in _WORDS and order(one) is None}
-    return {one: verb for one, verb in found.items() if report(one) is None}
+        found |= {one: verb for one in [*swapped, *left_out] if one not in _WORDS and _deed(one, _ORDERS) is None}
+    return {one: verb for one, verb in found.items() if _deed(one, _REPORTS) is None}
 
 
 _LONG_WORD: Final = 6

@@ -1,0 +1,95 @@
+"""The name of a file as a pattern, and tables of patterns.
+
+Of a table only those are tried on a text whose words it has: most match in few texts, and a word is found many times
+faster than a pattern.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Generic, TypeVar
+
+FILE: Final = (
+    r"(?<![\w/.:-])/?(?:[\w-]+/)*(?:[\w-]+\.){1,3}"
+    r"(?:lua|txt|json|cfg|conf|ini|md|csv|tsv|log|dat|data|xml|ya?ml|toml|nfp|nft|bak|old|lst|db|te?mp|sav|nbs"
+    r"|dfpwm|html|css|js|py|sh|rtf|backup|orig|pem|cache)(?!\w)"
+)
+_Row = TypeVar("_Row")
+
+
+class Rows(Generic[_Row]):
+    """Patterns in their order, each with what belongs to it."""
+
+    def __init__(self, rows: Iterable[tuple[re.Pattern[str], _Row]]) -> None:
+        self._rows = tuple(rows)
+        self._by_word: dict[str, list[int]] = {}
+        """The rows that need a word, or another one instead."""
+        for at, (pattern, _) in enumerate(self._rows):
+            for word in needed(pattern.pattern) or ("",):
+                self._by_word.setdefault(word, []).append(at)
+
+    def of(self, text: str) -> Iterator[tuple[re.Pattern[str], _Row]]:
+        """The rows that may match in a text."""
+        return (self._rows[at] for at in sorted(self._open(text)))
+
+    def put(self, text: str, form: Callable[[re.Pattern[str], _Row, str], str]) -> str:
+        """The text after each row, one after the other, was put into its form."""
+        may = self._open(text)
+        for at, row in enumerate(self._rows):
+            if at in may and (changed := form(*row, text)) != text:
+                text, may = changed, self._open(changed)
+        return text
+
+    def _open(self, text: str) -> set[int]:
+        text = folded(text)
+        return {at for word, rows in self._by_word.items() if word in text for at in rows}
+
+
+def folded(text: str) -> str:
+    """The text with all letters small, as far as a pattern that ignores case takes them for the same."""
+    return text.translate(_ALSO).lower()
+
+
+_ALSO: Final = {0x130: "i", 0x131: "i", 0x17F: "s"}
+"""Letters that such a pattern takes for others, and whose small letters are not these."""
+_PIECE: Final = re.compile(
+    r"(?P<other>\(\?P=\w+\)|\[\^?(?:\\.|[^\]\\])+\]|\\(?:u[\da-fA-F]{4}|.)|[.^$])"
+    r"|(?P<open>\((?:\?(?:P<\w+>|[\w-]*:|<?[=!]))?)|(?P<close>\))|(?P<bar>\|)"
+    r"|(?P<optional>(?:[*?]|\{0?,\d*\}|\{0\})\??)|(?P<often>(?:\+|\{\d+(?:,\d*)?\})\??)"
+    r"|(?P<letters>[^\W\d_]+(?![*?{])|.)",
+    re.DOTALL,
+)
+"""A piece of a pattern; ``optional`` and ``often`` tell how often the one before it comes."""
+
+
+def needed(pattern: str) -> frozenset[str]:
+    """Texts of which each match of a pattern has one, folded; empty: none is known."""
+    return _needed(_PIECE.finditer(pattern.replace(FILE, ".")))
+
+
+def _needed(pieces: Iterator[re.Match[str]]) -> frozenset[str]:
+    """The same of the group that these pieces begin with."""
+    ways: list[list[str | frozenset[str]]] = [[]]
+    for piece in pieces:
+        match piece.lastgroup:
+            case "letters":
+                ways[-1].append(folded(piece[0]))
+            case "open":
+                inside = _needed(pieces)
+                ways[-1].append(frozenset() if piece[0].endswith("!") else inside)
+            case "close":
+                break
+            case "bar":
+                ways.append([])
+            case "optional":
+                ways[-1][-1] = frozenset()
+            case _:
+                ways[-1].append(frozenset())
+    every = [_surest(way) for way in ways]
+    return frozenset().union(*every) if all(every) else frozenset()
+
+
+def _surest(way: list[str | frozenset[str]]) -> frozenset[str]:
+    """Of what each match of one way has, the longest: letters in a row, or one of the texts of a group."""
+    letters = "".join(one if isinstance(one, str) else "\0" for one in way)
+    found = [*(frozenset({one}) for one in letters.split("\0")), *(one for one in way if isinstance(one, frozenset))]
+    return max((one for one in found if any(one)), key=lambda one: min(map(len, one)), default=frozenset())
