@@ -1,4 +1,4 @@
-"""Tables of patterns: what is found in a text is found as if each row were tried."""
+"""Patterns that are tried only where a text has their words: what is found is the same."""
 
 import json
 import re
@@ -7,13 +7,17 @@ from typing import Final
 
 import pytest
 
-from orchestrator.core.evidence import claim_phrases, orders
-from orchestrator.core.evidence.patterns import FILE, Rows, folded, needed
+from orchestrator.core.evidence import claim_phrases, claims, orders, quotations, wanted
+from orchestrator.core.evidence.patterns import FILE, Rows, Worded, folded, needed
 from orchestrator.core.evidence.phrases import PHRASES
 from tests import TESTS
 
-_TABLES: Final = [PHRASES, *(one for of in (orders, claim_phrases) for one in vars(of).values() if type(one) is Rows)]
-_PATTERNS: Final = [pattern for table in _TABLES for pattern, _ in table._rows]
+_KNOWN: Final = [one for of in (orders, claim_phrases, claims, quotations, wanted) for one in vars(of).values()]
+_TABLES: Final = [PHRASES, *(one for one in _KNOWN if isinstance(one, Rows))]
+_PATTERNS: Final = [
+    *(pattern for table in _TABLES for pattern, _ in table._rows),
+    *(one._pattern for one in _KNOWN if isinstance(one, Worded)),
+]
 
 
 @pytest.mark.parametrize(
@@ -75,3 +79,14 @@ def test_each_row_is_tried_on_what_the_rows_before_it_made() -> None:
     rows = Rows([(re.compile("one"), "two"), (re.compile("three"), "four"), (re.compile("TWO", re.I), "three")])
     assert rows.put("one three", lambda pattern, plain, text: pattern.sub(plain, text)) == "three four"
     assert [plain for _, plain in rows.of("Two, one")] == ["two", "three"]
+
+
+@pytest.mark.parametrize("text", ["Go now", "GO NOW", "\u017fo it goe\u017f", "stop", ""])
+def test_a_pattern_is_tried_where_a_text_has_its_words(text: str) -> None:
+    plain, worded = re.compile(r"\b(?:go|so)\w*", re.I), Worded(r"\b(?:go|so)\w*", re.I)
+    assert [one[0] for one in worded.finditer(text)] == [one[0] for one in plain.finditer(text)]
+    assert (worded.search(text) is None) is (plain.search(text) is None)
+
+
+def test_a_pattern_without_words_is_tried_everywhere() -> None:
+    assert Worded(r"\d+", re.I).search("at 12") is not None

@@ -170,3 +170,8 @@ def test_a_polite_order_is_no_question(prompt: str) -> None:
 )
 def test_a_question_whether_something_may_be_done_is_no_order(prompt: str) -> None:
     assert asks_only(prompt)
+
+
+@pytest.mark.parametrize("prompt", ["CREAT\u0130ON of a.lua.", "Creat\u0131on of a.lua.", "Copia de a.lua."])
+def test_a_noun_orders_with_any_letters_that_its_pattern_reads(prompt: str) -> None:
+    assert [one.names for one in wanted(prompt).targets] == [("a.lua",)]

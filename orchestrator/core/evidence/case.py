@@ -52,11 +52,10 @@ class Case:
         self, evidence: Evidence, final: FinalResult, prompt: str, computers: Sequence[str], *, read_only: bool
     ) -> None:
         prompt = readable(prompt)
-        read = {"message": readable(final.message), "explanation": readable(final.explanation)}
-        final = final.model_copy(update=read)
         self.evidence, self.final, self.prompt, self.computers = evidence, final, prompt, computers
+        self.message, self.explanation = readable(final.message), readable(final.explanation)
         got = frozenset(one for run in evidence.runs.values() for one in run.given)
-        self.said = claims(f"{final.message}\n{final.explanation}", computers, got)
+        self.said = claims(f"{self.message}\n{self.explanation}", computers, got)
         self.task = wanted(prompt, computers, got)
         made = any(change.before == ABSENT and spot.path in prompt for spot, change in evidence.net.items())
         self.only_asks = (asks_only(prompt) and not made) or (self.task.keeps_all and not self.task.runs)

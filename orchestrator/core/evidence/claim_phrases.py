@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from orchestrator.core.evidence.patterns import FILE, Rows
+from orchestrator.core.evidence.patterns import FILE, Rows, Worded
 from orchestrator.core.evidence.quotations import MAYBE, NOT
 from orchestrator.core.evidence.words import CHANGES, Deed, files, order, report, tokens
 
@@ -407,7 +407,7 @@ _BESIDES: Final = re.compile(
 )
 """Words by which something was changed after all, or needs no change."""
 
-_OPEN: Final = re.compile(
+_OPEN: Final = Worded(
     r"\b(?:not\s+(?:done|finished)|still\s+(?:to\s+do|open|missing|pending|outstanding)|get\s+done"
     r"|nicht\s+(?:erledigt|gemacht|geschafft|vorgenommen|abschließen)|noch\s+(?:zu\s+tun|offen)|fehlt\s+noch|steht\s+noch\s+aus"
     r"|(?:non|pas(?:\s+été)?)\s+faite?s?|reste\s+à\s+faire|à\s+faire\s+encore|manque\s+encore"
@@ -416,7 +416,7 @@ _OPEN: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that say that something was not done."""
-_YET: Final = re.compile(
+_YET: Final = Worded(
     r"(?<!not\s)(?<!n't\s)\b(?:skipped|left\s+(?:out|undone)|omitted)\b"
     r"|\b(?:unable\s+to|not\s+able\s+to|not\s+yet\s+made|(?:still\s+(?:has|have|needs?)|remains?)\s+to\s+be|everything\s+(?:except|but)|all\s+(?:except|but)"
     rf"|(?:{_NOUN})\b[^.;,\n]{{1,40}}(?:\.\w+)?\s+(?:failed|falló)"
@@ -429,7 +429,7 @@ _YET: Final = re.compile(
 _BUT: Final = re.compile(r",?\s+(?:but|aber|mais|pero)\s+|;\s")
 _NOTHING: Final = re.compile(r"\b(?:nothing|nichts|rien|nada|no\s+longer|nicht\s+mehr|none)\b", re.IGNORECASE)
 
-NOT_RUN: Final = re.compile(
+NOT_RUN: Final = Worded(
     rf"\b{NOT}\b[^.?!\n,;]{{0,40}}\b(?:arran(?:qué|cad[oa])|puse\s+en\s+marcha|ausprobiert)(?!\w)"
     r"|\.lua\s+(?:wurde\s+nicht\s+aufgerufen|was\s+not\s+called|n'a\s+pas\s+été\s+appelée?|no\s+fue\s+llamad[oa])(?!\w)"
     r"|\b(?:ich\s+konnte|konnte\s+ich)\b(?:[^.?!\n;]|\.\w){0,40}\bnicht\s+(?:ausführen|starten|testen)\b"
@@ -448,7 +448,7 @@ _TESTS: Final = (
     r"\b(?:tests?|checks?|pruebas?|prüfung(?:en)?|überprüfung|essais?|vérifications?|comprobaci(?:ón|ones))(?:\s*:)?"
     rf"(?:\s+(?:of|von|de|{FILE}|\d+/\d+|is|was|were|are|war|waren|ist|sind|all|have|has|ont|fue|fueron|est|sont|a)){{0,4}}\s+"
 )
-_WORKS: Final = re.compile(
+_WORKS: Final = Worded(
     rf"{_TESTS}(?:green|grün|en\s+verde|au\s+vert|successful|erfolgreich|un\s+éxito|réussis?|bestanden|passed|superad[oa]s?|concluante?s?"
     r"|salió\s+bien|passée?s?\s+du|pasó|pasaron)(?!\w)"
     r"|\b(?:does|macht|fait|hace)\s+(?:exactly|genau|exactement|exactamente)\s+(?:what|das|ce\s+que|lo\s+que)\b|\bruns\s+(?:cleanly|smoothly)\b"

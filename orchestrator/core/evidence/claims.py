@@ -7,7 +7,7 @@ from typing import Final
 
 from orchestrator.core.evidence import claim_phrases as told_phrases
 from orchestrator.core.evidence.orders import deletes_nothing, keeps_all, kept, still_there
-from orchestrator.core.evidence.patterns import FILE
+from orchestrator.core.evidence.patterns import FILE, Worded, with_file
 from orchestrator.core.evidence.questions import claims_change
 from orchestrator.core.evidence.quotations import (
     MAYBE,
@@ -39,7 +39,7 @@ _RUN_WORDS: Final = (
     r"(?:ran|run|running|execut\w+|test\w*|tried|try|launch\w*|start(?:ed)?|verif\w+|ausgeführt|auszuführen|gestartet"
     r"|getestet|zu\s+testen|probiert|exécut\w+|lanc\w+|essay\w+|ejecut\w+|prob\w+|corr(?:er|ido|í)|laufen)"
 )
-_NOT_RUN: Final = re.compile(
+_NOT_RUN: Final = Worded(
     rf"\b{NOT}\b[^.?!\n,;]{{0,40}}\b{_RUN_WORDS}\b|\b(?:haven|didn|couldn|wasn|hasn|weren)['\u2019]t\b[^.?!\n,;]{{0,40}}\b{_RUN_WORDS}\b"
     rf"|\bn['\u2019](?:ai|a|est|ont)\b[^.?!\n,;]{{0,20}}\bpas\b[^.?!\n,;]{{0,20}}\b{_RUN_WORDS}\b"
     r"|\b(?:no|aucune?|kein\w*|ningun[oa]?)\s+(?:test|run|prueba|essai|ejecución|lauf|exécution)\b|\btest\b[^?!\n]{0,40}\bnicht\s+statt\b"
@@ -48,7 +48,7 @@ _NOT_RUN: Final = re.compile(
     rf"|\b{_NOT_AFTER}\b|\b(?:untested|ungetestet|nicht\s+getestet|non\s+test\w+|sin\s+probar)\b",
     re.IGNORECASE,
 )
-_WORKS: Final = re.compile(
+_WORKS: Final = Worded(
     r"\b(?:it|they|everything|all|program|script|code|that|this|file|now|\w+\.lua)\s+(?:now\s+|all\s+|also\s+|both\s+)?works?\b(?!\s+(?:by|like|as\s+follows|with|in|on|for|from|through))"
     r"|\bworks?\s+(?:now|fine|well|correctly|properly|perfectly|again|as\s+(?:expected|intended|wanted|it\s+should))\b"
     r"|\b(?:is|are)\s+(?:now\s+)?working\b"
@@ -77,7 +77,7 @@ _NO_NEED: Final = re.compile(
     r"|already|bereits|schon|déjà|ya\s+(?:está|estaba|existe|existía|tenía|tiene|es|era|contiene|hay))\b",
     re.IGNORECASE,
 )
-_RUN_NOUN: Final = re.compile(
+_RUN_NOUN: Final = Worded(
     r"\b(?:the\s+run\s+of|der\s+lauf|l['\u2019]exécution\s+de|la\s+ejecución\s+de|après\s+le\s+lancement|tras\s+(?:iniciar|ejecutar)\w*"
     r"|when\s+started|nach\s+dem\s+start|test\s+runs?|tests?\s+(?:was|were)|after\s+running|testlauf|probelauf|beim\s+(?:ausführen|test|lauf)|nach\s+dem\s+(?:ausführen|start)"
     r"|\b(?:gemessen|measured|mesuré|medido)\b|laufen\s+(?:ge)?lassen|(?:tenido|dej(?:é|ado))\s+(?:corriendo|en\s+marcha|funcionando|correr|funcionar)|(?:laissé|fait)\s+tourner|left\s+it\s+running|let\s+it\s+run|watched\s+(?:it|\S+\.lua)\s+run\w*|regardé(?:e)?\s+tourner|laufen\s+sehen|beim\s+laufen|lo\s+he\s+visto\s+(?:correr|funcionar)"
@@ -89,7 +89,7 @@ _SOME_S: Final = (
     r"(?:\d+|a\s+few|some|several|unos|unas|varios|quelques|ein\s+paar|einige)\s+"
     r"(?:s|secs?|seconds?|sekunden|secondes?|segundos|minutes?|minuten|minutos)\b"
 )
-_WATCHED: Final = re.compile(
+_WATCHED: Final = Worded(
     r"\b(?:kept\s+an\s+eye|watched|monitored|observed|left|let|beobacht\w+|zugeschaut|zugesehen|surveill\w+|observ\w+|laiss\w+"
     rf"|regard\w+|dej[éa]\w*|tuve|vigil\w+)\b[^.?!\n]{{0,40}}?\b{_SOME_S}"
     r"|\b(?:gave|given)\s+\S+\s+a\s+(?:whirl|go|spin|try|run)\b|\bfired\s+(?:\S+\s+)?up\b",
@@ -219,7 +219,7 @@ def claims(text: str, computers: Sequence[str] = (), got: frozenset[str] = froze
     """What a final message claims; ``computers``: those of the task; ``got``: what its runs got."""
     text = _EMPHASIS.sub("", text[:MAX_CHARS])
     told = _Told(computers, got)
-    told.together += [files(one[0]) for one in _BULLETS.finditer(text)]
+    told.together += [files(one[0]) for one in with_file(_BULLETS, text)]
     every = sentences(text)
     for sentence in dict.fromkeys(every):
         told.take(sentence)
@@ -305,9 +305,7 @@ class _Told:
             objects = [name for name, joined in one.files if joined == ""] or one.before[-1:]
             self.undone += [(one.deed, name) for name in objects]
             self.undone += [(part.deed, name) for part in targets_of(one, ()) for name in part.names]
-        advises = any(one.is_open and one.deed is not Deed.OTHER for one in said_in(sentence, order))
-        other = any(one.search(sentence) for one in (_NEVER, _STILL, MAYBE, _NEXT))
-        self.told_of += () if other or advises else named
+        self.told_of += named if named and _tells(sentence) else ()
         self.denied += [name for one in either if one.deed is Deed.RUN and one.negated for name, _ in one.files]
         self.together += lists(sentence, ())
         for said in (one for one in every if not (one.negated or one.modal)):
@@ -317,10 +315,13 @@ class _Told:
             elif said.deed in CHANGES:
                 self._change(said, named_in(sentence, self.computers))
         not_run = (_NOT_RUN.search(plain) or told_phrases.NOT_RUN.search(sentence)) is not None
-        self.runs |= not not_run and any(one.search(sentence) for one in (_RUN_NOUN, _WATCHED))
+        self.runs = self.runs or (not not_run and any(one.search(sentence) for one in (_RUN_NOUN, _WATCHED)))
         self.not_run |= not_run
-        self.works |= any(_claims_work(clause) for clause in _CLAUSES.split(sentence))
-        self.works |= not not_run and told_phrases.claims_work(plain)
+        self.works = (
+            self.works
+            or any(_claims_work(clause) for clause in _CLAUSES.split(sentence))
+            or (not not_run and told_phrases.claims_work(plain))
+        )
 
     def _box(self, sentence: str) -> list[Said]:
         """The deeds that a checked line of a to-do list says were done; of an open line, those that were not."""
@@ -350,6 +351,12 @@ class _Told:
         self.fixed |= said.deed is Deed.FIX
         self.changed_on += there if is_one and said.deed not in (Deed.COPY, Deed.MOVE) else ()
         self.targets += [replace(one, computers=there) if is_one else one for one in targets_of(said, ())]
+
+
+def _tells(sentence: str) -> bool:
+    """Whether a sentence denies nothing, supposes nothing and orders nothing."""
+    advises = any(one.is_open and one.deed is not Deed.OTHER for one in said_in(sentence, order))
+    return not advises and not any(one.search(sentence) for one in (_NEVER, _STILL, MAYBE, _NEXT))
 
 
 def _claims_work(clause: str) -> bool:

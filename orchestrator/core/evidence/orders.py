@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from orchestrator.core.evidence.idioms import CHANGE, COPY, DELETE, FIX, KEEP, MAKE, MOVE, POLITE, RUN, filled
-from orchestrator.core.evidence.patterns import FILE, Rows
+from orchestrator.core.evidence.patterns import FILE, Rows, Worded, folded, with_file
 from orchestrator.core.evidence.sentences import Said
 from orchestrator.core.evidence.words import CHANGES, Deed, bare, files, order, remembered, report
 
@@ -33,7 +33,7 @@ _NO_CHANGE: Final = (
     r"(?:chang\w*|touch\w*|modif\w*|edit\w*|alter\w*|änder\w*|veränder\w*|geändert|verändert|anfassen|angefasst|bearbeite\w*|tocar|toques|tocado"
     r"|cambi\w*|corri[jg]\w*)"
 )
-_NOTHING: Final = re.compile(
+_NOTHING: Final = Worded(
     rf"\b(?:do\s+not|don't|dont|without|didn't|did\s+not|haven't)\s+{_NO_CHANGE}\s+anything\b"
     rf"|\b{_NO_CHANGE}\s+nothing\b"
     rf"|\bni(?:chts|x)\s+(?:zu\s+)?{_NO_CHANGE}\b|\b{_NO_CHANGE}\s+(?:habe\s+ich\s+|bitte\s+|dabei\s+)?nichts\b"
@@ -48,7 +48,7 @@ _REST: Final = re.compile(
     r"|\b(?:leave|keep|lass\w*|laisse[rz]?|deja)\s+(?:the\s+rest|everything\s+else|den\s+rest|alles\s+andere|le\s+reste|lo\s+demás|el\s+resto)\b",
     re.IGNORECASE,
 )
-_NOT_GONE: Final = re.compile(
+_NOT_GONE: Final = Worded(
     r"\b(?:delete|remove|lösche?|entferne?)\s+(?:dabei\s+|bitte\s+|aber\s+)?(?:nothing|nichts)\b|\b(?:do\s+not|don't|dont|without)\s+"
     r"(?:delet|remov)\w+\s+anything\b|\b(?:gelöscht|entfernt)\s+habe\s+ich\s+nichts\b|\bnichts\s+(?:gelöscht|entfernt|löschen|entfernen)\b"
     r"|\b(?:supprim|effac)\w+\s+rien\b|\brien\s+(?:supprim|effac)\w+|\b(?:borr|elimin)\w+\s+nada\b|\bdeleted\s+nothing\b",
@@ -75,7 +75,7 @@ _STATED: Final = re.compile(
 
 def kept(sentence: str, said: Sequence[Said], *, order: bool) -> Iterator[str]:
     """The files that a sentence says stay as they are; ``order``: it is one, and else it tells what was done."""
-    yield from (one["file"].lstrip("/") for pattern in (_LEFT, _STAYING) for one in pattern.finditer(sentence))
+    yield from (one["file"].lstrip("/") for pattern in (_LEFT, _STAYING) for one in with_file(pattern, sentence))
     if order and tells(sentence):
         return
     denied = [one for one in said if one.negated and one.deed in CHANGES - {Deed.MAKE}]
@@ -110,7 +110,7 @@ def deletes_nothing(text: str) -> bool:
 
 def still_there(text: str) -> tuple[str, ...]:
     """The files that a text says are still there."""
-    return tuple(one["file"].lstrip("/") for one in _STILL.finditer(text))
+    return tuple(one["file"].lstrip("/") for one in with_file(_STILL, text))
 
 
 # -- Other ways to put an order: wishes, passives, nouns and idioms, each as the plain imperative that it stands
@@ -175,7 +175,7 @@ _NOUNS: Final = {
 
 
 def _noun(found: re.Match[str]) -> str:
-    deed = next(one for one, nouns in _NOUNS.items() if found["noun"].lower() in nouns.split("|"))
+    deed = next(one for one, nouns in _NOUNS.items() if folded(found["noun"]) in nouns.split("|"))
     return f" please {deed} {found['x']}"
 
 

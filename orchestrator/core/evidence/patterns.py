@@ -13,7 +13,33 @@ FILE: Final = (
     r"(?:lua|txt|json|cfg|conf|ini|md|csv|tsv|log|dat|data|xml|ya?ml|toml|nfp|nft|bak|old|lst|db|te?mp|sav|nbs"
     r"|dfpwm|html|css|js|py|sh|rtf|backup|orig|pem|cache)(?!\w)"
 )
+POINT: Final = re.compile(r"\.\w")
+"""What each name of a file has. A text without it gets none by plainer words."""
 _Row = TypeVar("_Row")
+
+
+def with_file(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The matches of a pattern that has a file in it."""
+    return pattern.finditer(text) if POINT.search(text) else iter(())
+
+
+class Worded:
+    """A long pattern, which is tried on a text only where the text has one of its words."""
+
+    def __init__(self, pattern: str, flags: re.RegexFlag) -> None:
+        self._pattern = re.compile(pattern, flags)
+        self._words = needed(pattern) or ("",)
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first match."""
+        return self._pattern.search(text) if self._may_match(text) else None
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """All matches."""
+        return self._pattern.finditer(text) if self._may_match(text) else iter(())
+
+    def _may_match(self, text: str) -> bool:
+        return any(map(folded(text).__contains__, self._words))
 
 
 class Rows(Generic[_Row]):

@@ -7,7 +7,7 @@ import re
 from itertools import islice
 from typing import Final, NamedTuple
 
-from orchestrator.core.evidence.patterns import FILE
+from orchestrator.core.evidence.patterns import FILE, Worded, with_file
 from orchestrator.core.evidence.words import files
 
 _MOST: Final = 30
@@ -43,7 +43,7 @@ _PAST: Final = (
     r"|impreso|imprimió|mostrado|mostró|dio|dado|escribió|gives|wrote|resultado(?:\s+fue|\s+es)?"
     r"|salida(?:\s+de\s+\S+)?(?:\s+fue|\s+era|\s+es|\s+contiene)?|came\s+out(?:\s+as)?|salió|ha\s+salido|(?:est|a)\s+sorti"
 )
-_PRINTED: Final = re.compile(
+_PRINTED: Final = Worded(
     rf"\b(?:{_PAST})\b(?:\s+\S+\.lua)?{_ADVERB}{_NAMED}\s*:?\s*{_QUOTED.format(n=1)}"
     rf"|\bhat{_ADVERB}\s+{_QUOTED.format(n=2)}\s+(?:ausgegeben|gedruckt|angezeigt|geantwortet|ergeben)\b"
     rf"|\bkam\s+{_QUOTED.format(n=4)}\s+(?:he)?raus\b"
@@ -59,7 +59,7 @@ _PRINTED: Final = re.compile(
 _RUN_OF: Final = (
     r"(?:run|execution|test|laufe?s?|testlaufe?s?|ausführung|exécution|ejecución|prueba|programm?e?s?|programa)"
 )
-_TOLD: Final = re.compile(
+_TOLD: Final = Worded(
     rf"\b(?:answered|replied|responded|antwortete|respondió|répondu)\s+(?:with|mit|con|avec|par)\s+{_QUOTED.format(n=1)}"
     rf"|\b(?:obtained|obtenu|obtuve|obtenido|erhielt|devolvió|renvoyé|reported|meldete|lieferte(?:\s+als\s+einzige\s+zeile)?|indicó|indiqué"
     rf"|output\s+reads|appeared|erschien|apareció|salida\s+se\s+lee|came\s+out\s+was|herausgekommen\s+ist|salió\s+fue|sorti\s+est)"
@@ -70,7 +70,7 @@ _TOLD: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """The same in other words, as a final tells it."""
-_SHOWS: Final = re.compile(
+_SHOWS: Final = Worded(
     rf"\b[\w-]{{1,60}}\.lua`?\s*(?:\u2192|->|=>)\s*{_QUOTED.format(n=1)}(?=\s*(?:[.,;!)]|$))"
     rf"|\b(?:zeigt|gibt)\s+(?:[\w-]{{1,60}}\.lua\s+)?{_QUOTED.format(n=2)}\s+(?:an|aus)\b|\b(?:montre|saca)\s+{_QUOTED.format(n=3)}"
     rf"|\bon\s+lit\s+{_QUOTED.format(n=4)}\s+en\s+sortie\b",
@@ -78,7 +78,7 @@ _SHOWS: Final = re.compile(
 )
 """What it prints, without saying that it ran."""
 _LINE: Final = re.compile(r"(?:\w+\s+)?(?:line|zeile|ligne|l[ií]nea)\b", re.IGNORECASE)
-_PRINTS: Final = re.compile(
+_PRINTS: Final = Worded(
     rf"\b(?:prints?|outputs?|displays?|shows?|says?|affiche[rz]?|imprim(?:e|a|er|ir)|m[ou]e?str(?:e|a|ar)|di(?:ga|ce)|sale|sort)\b"
     rf"{_ADVERB}{_NAMED}\s*:?\s*(?:{_QUOTED.format(n=1)}|(?-i:(?P<capitals1>[A-ZÄÖÜ]{{3,}})\b))"
     rf"|\bgibt\s+(?:[^.;\n\d]{{1,40}}\s)?(?P<number4>-?\d+(?:[.,]\d+)?)\s+aus\b"
@@ -273,7 +273,7 @@ def citations(text: str) -> tuple[str, ...]:
 
 def lines(text: str) -> tuple[tuple[str, str], ...]:
     """What a text says a file has: the file, a colon and a quotation."""
-    found = ((one["file"], one["quoted1"]) for one in islice(_LINE_OF.finditer(text), _MOST))
+    found = ((one["file"], one["quoted1"]) for one in islice(with_file(_LINE_OF, text), _MOST))
     return tuple(dict.fromkeys((name, text) for name, text in found if not files(text)))
 
 
@@ -283,7 +283,7 @@ def states(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(one for one in quotations if not files(one)), *_PAIR.findall(text)]))
 
 
-def _outputs(pattern: re.Pattern[str], text: str) -> tuple[Output, ...]:
+def _outputs(pattern: Worded, text: str) -> tuple[Output, ...]:
     """The outputs in matches of the pattern, except where the sentence denies or only supposes them."""
     found = []
     for one in islice(pattern.finditer(text), _MOST):

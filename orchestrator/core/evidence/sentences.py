@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from orchestrator.core.evidence.words import (
     CHANGES,
@@ -108,8 +108,7 @@ _LATE_NEGATION: Final = frozenset(
 """Negations that are behind their verb."""
 
 
-@dataclass(frozen=True)
-class Said:
+class Said(NamedTuple):
     """A verb, and the files that it is said of."""
 
     deed: Deed

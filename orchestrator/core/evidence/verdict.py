@@ -42,12 +42,11 @@ def doubt(
 
 def is_answer(evidence: Evidence, final: FinalResult, *, prompt: str) -> bool:
     """Whether a success is the answer to a plain question, for which nothing on a computer had to be looked at."""
+    if evidence.sight or evidence.calls or not is_knowledge(readable(prompt)):
+        return False
     message, explanation = readable(final.message), readable(final.explanation)
     return (
-        is_knowledge(readable(prompt))
-        and not evidence.sight
-        and not evidence.calls
-        and not (says_nothing(message) and says_nothing(explanation))
+        not (says_nothing(message) and says_nothing(explanation))
         and not claims(f"{message}\n{explanation}").runs
         and not claims_change(message)
     )
@@ -314,13 +313,9 @@ def _unanswered(case: Case) -> str | None:
         return f"You say success, but you have looked at nothing. Look at what your answer rests on. {OTHERWISE}"
     if unread is not None:
         return f"You say success, but you have not read {unread}. Read it before you answer. {OTHERWISE}"
-    if (
-        not case.net
-        and not case.said.no_need
-        and (claims_change(case.final.message) or claims_change(case.final.explanation))
-    ):
+    if not case.net and not case.said.no_need and (claims_change(case.message) or claims_change(case.explanation)):
         return f"You say that you changed something, but nothing was changed. Say what you found. {OTHERWISE}"
-    if says_nothing(case.final.message) and says_nothing(case.final.explanation) and not case.final.details:
+    if says_nothing(case.message) and says_nothing(case.explanation) and not case.final.details:
         return f"You say success, but your message has no answer in it. Say what you found. {OTHERWISE}"
     texts = evidence.texts
     cited = next(
@@ -328,7 +323,7 @@ def _unanswered(case: Case) -> str | None:
     )
     if cited is not None and asks_value(case.prompt):
         return f"You quote {cited}, but nothing that was shown has it. Say what is so."
-    if not evidence.sight and case.only_tells_of_itself(case.final.message):
+    if not evidence.sight and case.only_tells_of_itself(case.message):
         return f"You say success, but you have not looked at what the task asks about. Look at it. {OTHERWISE}"
     return None
 

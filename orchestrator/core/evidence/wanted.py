@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from orchestrator.core.evidence.orders import as_orders, deletes_nothing, keeps_all, keeps_rest, kept, tells
-from orchestrator.core.evidence.patterns import FILE
+from orchestrator.core.evidence.patterns import FILE, Worded, with_file
 from orchestrator.core.evidence.questions import asks_something
 from orchestrator.core.evidence.quotations import given, quoted, to_print, to_write
 from orchestrator.core.evidence.sentences import Said, said_in
 from orchestrator.core.evidence.words import CHANGES, MAX_CHARS, Deed, files, order, sentences
 
-_SURE: Final = re.compile(
+_SURE: Final = Worded(
     r"\b(?:make sure|ensure|verify|check|confirm|see to it)\b[^.?!\n]{0,80}\b(?:works?|runs?|working)\b"
     r"|\bstell\w*\b[^.?!\n]{0,40}\bsicher\b[^.?!\n]{0,80}\b(?:läuft|funktioniert)\b"
     r"|\bassure\w*[^.?!\n]{0,80}\b(?:marche|fonctionne|tourne)\b"
@@ -232,12 +232,12 @@ class _Asked:
         there = named_in(sentence, self.computers)
         self.targets += [Target(Deed.MAKE, (one["name"],), there[-1:]) for one in _FOLDER.finditer(sentence)]
         self.targets += [Target(Deed.DELETE, (one["name"],), there) for one in _GONE_FOLDER.finditer(sentence)]
-        self.targets += [Target(Deed.MAKE, (one["name"],), there) for one in _EXISTS.finditer(sentence)]
+        self.targets += [Target(Deed.MAKE, (one["name"],), there) for one in with_file(_EXISTS, sentence)]
         every = len(there) > 1 and (_EACH.search(sentence) or _is_list(sentence, there))
         self.each_of += there if every and files(sentence) and not asks_something(sentence) else ()
         self.targets += [
             Target(Deed.CHANGE, (one["name"],), on)
-            for one in _MUST_IN.finditer(sentence)
+            for one in with_file(_MUST_IN, sentence)
             for on in ([(name,) for name in there] if every else [there])
         ]
         said = said_in(_TRY_TO.sub(" ", sentence), order)
@@ -252,7 +252,7 @@ class _Asked:
             elif one.deed in CHANGES:
                 self._change(one, sentence, there)
         named = files(sentence)
-        listed = [one["name"] or one["other"] for one in _ENUMERATED.finditer(sentence)]
+        listed = [one["name"] or one["other"] for one in with_file(_ENUMERATED, sentence)]
         if len(listed) > 1 and any(one.deed is Deed.MAKE for one in ordered):
             self.targets += [Target(Deed.MAKE, (name,), there) for name in listed]
         self.prints += to_print(sentence)
@@ -262,7 +262,7 @@ class _Asked:
         self.not_run += [
             (named or self.last)[-1:] for one in said if one.negated and one.deed is Deed.RUN and not tells(sentence)
         ]
-        self.targets += [Target(Deed.DELETE, (one["name"],)) for one in _GONE.finditer(sentence)]
+        self.targets += [Target(Deed.DELETE, (one["name"],)) for one in with_file(_GONE, sentence)]
         if len(named) == 1 and _NO_LONGER.search(sentence) and _HERE.search(sentence):
             self.targets += [Target(Deed.DELETE, named, there)]
         if len(there) == 2 and _NO_LONGER.search(sentence):
@@ -285,7 +285,7 @@ class _Asked:
 
 def lists(sentence: str, named: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The lists of files in a sentence, and ``named`` where it says "both" of them."""
-    found = [files(one[0]) for one in _LISTED.finditer(sentence)]
+    found = [files(one[0]) for one in with_file(_LISTED, sentence)]
     return [one for one in [*found, *([named] if _EVERY.search(sentence) else [])] if len(one) > 1]
 
 

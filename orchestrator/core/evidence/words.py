@@ -7,12 +7,11 @@ without a known form is left open: a requirement that the words do not state is 
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, wraps
-from typing import Concatenate, Final, ParamSpec, TypeVar, cast
+from typing import Concatenate, Final, NamedTuple, ParamSpec, TypeVar, cast
 
-from orchestrator.core.evidence.patterns import FILE
+from orchestrator.core.evidence.patterns import FILE, POINT
 from orchestrator.core.evidence.phrases import PHRASES
 
 MAX_CHARS: Final = 20_000
@@ -86,7 +85,6 @@ def readable(text: str) -> str:
     return _LONG.sub(lambda found: found[0][:MAX_WORD], _EMPTY_LINES.sub("\n\n", text))
 
 
-@remembered
 def sentences(text: str, plainer: Callable[[str], str] | None = None) -> tuple[str, ...]:
     """The sentences of the first MAX_CHARS characters, in plain words; what is code or JSON says nothing of a task.
 
@@ -95,13 +93,16 @@ def sentences(text: str, plainer: Callable[[str], str] | None = None) -> tuple[s
     text = _BLANKS.sub(" ", _CODE.sub(" ", text[:MAX_CHARS].replace("\u2019", "'")))
     if text.lstrip()[:1] in ("[", "{"):
         return ()
-    text = plainer(text) if plainer else text
+    return _sentences(plainer(text) if plainer else text)
+
+
+@remembered
+def _sentences(text: str) -> tuple[str, ...]:
     text = PHRASES.put(text, lambda pattern, plain, text: pattern.sub(plain, text))
     return tuple(one[:MAX_SENTENCE] for one in _SENTENCES.split(text) if one.strip())
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A file, a word, a mark, or ``#`` for a digit; ``text`` in lower case except for files."""
 
     text: str
@@ -146,14 +147,12 @@ def bare(word: str) -> str:
 
 
 _KEPT: Final = {1: "é", 2: "ä", 3: "ö", 4: "ü"}
-_POINT: Final = re.compile(r"\.\w")
-"""What each name of a file has, and no plainer word brings along."""
 
 
 @remembered
 def files(text: str) -> tuple[str, ...]:
     """The files that a text names, each once."""
-    if not _POINT.search(text):
+    if not POINT.search(text):
         return ()
     found = (one.text for sentence in sentences(text) for one in tokens(sentence) if one.is_file)
     return tuple(dict.fromkeys(found))
