@@ -5,7 +5,7 @@ import pytest
 from orchestrator.core.evidence.orders import deletes_nothing, keeps_all
 from orchestrator.core.evidence.quotations import Output, given, printed, prints, to_print, to_write
 from orchestrator.core.evidence.wanted import wanted
-from orchestrator.core.evidence.words import readable
+from orchestrator.core.evidence.words import MAX_SENTENCE, readable, remembered
 from orchestrator.core.text.patch import only_comments
 from tests.core.disk import Disk
 
@@ -934,3 +934,16 @@ def test_a_list_in_the_final_may_name_what_was_only_listed() -> None:
     disk.move("draft.txt", "old/draft.txt")
     disk.step("cc_list", text="a.txt draft.txt", path="old")
     assert disk.lacks("old has a.txt and draft.txt now.") == ""
+
+
+def test_what_was_read_in_a_short_text_is_remembered_and_no_long_text_is_kept() -> None:
+    read: list[str] = []
+
+    @remembered
+    def length(text: str) -> int:
+        read.append(text)
+        return len(text)
+
+    short, long = "a" * MAX_SENTENCE, "a" * (MAX_SENTENCE + 1)
+    assert [length(text) for text in (short, short, long, long)] == [2000, 2000, 2001, 2001]
+    assert read == [short, long, long]

@@ -78,44 +78,40 @@ def folded(text: str) -> str:
 _ALSO: Final = {0x130: "i", 0x131: "i", 0x17F: "s"}
 """Letters that such a pattern takes for others, and whose small letters are not these."""
 _PIECE: Final = re.compile(
-    r"(?P<other>\(\?P=\w+\)|\[\^?(?:\\.|[^\]\\])+\]|\\(?:u[\da-fA-F]{4}|.)|[.^$])"
-    r"|(?P<open>\((?:\?(?:P<\w+>|[\w-]*:|<?[=!]))?)|(?P<close>\))|(?P<bar>\|)"
-    r"|(?P<optional>(?:[*?]|\{0?,\d*\}|\{0\})\??)|(?P<often>(?:\+|\{\d+(?:,\d*)?\})\??)"
-    r"|(?P<letters>[^\W\d_]+(?![*?{])|.)",
+    r"(?P<letters>[^\W\d_]+(?![*?{]))|(?:\[\^?(?:\\.|[^\]\\])+\]|\\(?:u[\da-f]{4}|.)|\(\?p=\w+\)|[^\w()|\\\[])+"
+    r"|(?P<open>\((?:\?(?:p<\w+>|[\w-]*:|<?[=!]))?)|(?P<bar>\|)|(?P<close>\)(?P<optional>[*?]|\{0?,|\{0\})?)|.",
     re.DOTALL,
 )
-"""A piece of a pattern; ``optional`` and ``often`` tell how often the one before it comes."""
+"""A piece of a folded pattern: letters that each match has, what makes a group, or something else."""
+_NONE: Final = frozenset[str]()
 
 
 def needed(pattern: str) -> frozenset[str]:
     """Texts of which each match of a pattern has one, folded; empty: none is known."""
-    return _needed(_PIECE.finditer(pattern.replace(FILE, ".")))
+    return _needed(_PIECE.finditer(folded(pattern.replace(FILE, "."))))
 
 
 def _needed(pieces: Iterator[re.Match[str]]) -> frozenset[str]:
-    """The same of the group that these pieces begin with."""
-    ways: list[list[str | frozenset[str]]] = [[]]
+    """The same of the group that these pieces begin with: of each of its ways, the texts that are longest."""
+    ways = [_NONE]
     for piece in pieces:
         match piece.lastgroup:
+            case None:
+                continue
             case "letters":
-                ways[-1].append(folded(piece[0]))
+                found = frozenset({piece[0]})
             case "open":
                 inside = _needed(pieces)
-                ways[-1].append(frozenset() if piece[0].endswith("!") else inside)
-            case "close":
-                break
+                found = _NONE if piece[0].endswith("!") else inside
             case "bar":
-                ways.append([])
-            case "optional":
-                ways[-1][-1] = frozenset()
+                ways.append(_NONE)
+                continue
             case _:
-                ways[-1].append(frozenset())
-    every = [_surest(way) for way in ways]
-    return frozenset().union(*every) if all(every) else frozenset()
+                ways += [_NONE] if piece["optional"] else []
+                break
+        ways[-1] = max(ways[-1], found, key=_shortest)
+    return _NONE.union(*ways) if all(ways) else _NONE
 
 
-def _surest(way: list[str | frozenset[str]]) -> frozenset[str]:
-    """Of what each match of one way has, the longest: letters in a row, or one of the texts of a group."""
-    letters = "".join(one if isinstance(one, str) else "\0" for one in way)
-    found = [*(frozenset({one}) for one in letters.split("\0")), *(one for one in way if isinstance(one, frozenset))]
-    return max((one for one in found if any(one)), key=lambda one: min(map(len, one)), default=frozenset())
+def _shortest(words: frozenset[str]) -> int:
+    return min(map(len, words), default=0)

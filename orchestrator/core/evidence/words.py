@@ -20,10 +20,10 @@ MAX_SENTENCE: Final = 2_000
 """Characters of a sentence that are read."""
 MAX_WORD: Final = 100
 """Characters of a word that are read: no path of a computer is longer."""
-_REMEMBERED: Final = 128
-"""Short texts of which a function remembers what it read: more than one verdict asks for."""
+_REMEMBERED: Final = 64
+"""The last short texts of which a function remembers what it read: about as many as one verdict looks at."""
 _VOCABULARY: Final = 2_000
-"""Words whose deeds are remembered."""
+"""The last words whose deeds are remembered."""
 _More = ParamSpec("_More")
 _Read = TypeVar("_Read")
 
