@@ -13,7 +13,7 @@ characters in texts of which others are between.
 
 import base64
 import re
-import sys
+import struct
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from typing import Final
@@ -139,7 +139,7 @@ class Sight:
         if len(blocks) <= _FEW:
             every = dict.fromkeys(joined[at : at + _BLOCK] for at in range(0, len(blocks) * _BLOCK, _BLOCK))
             return [block for block in every if block in self._bare]
-        return [block.to_bytes(_BLOCK, sys.byteorder) for block in self._blocks.intersection(blocks)]
+        return [struct.pack("I", block) for block in self._blocks.intersection(blocks)]
 
 
 def _in_blocks(text: bytes) -> memoryview:
