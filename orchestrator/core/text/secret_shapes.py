@@ -48,13 +48,14 @@ _KEYS: Final = re.compile(
 )
 
 _KEY_SIGNS: Final = (
-    "cc", "KIA", "SIA", "BIA", "CCA", "gh", "gl", "xox", "xapp-", "sk-", "AIza", "GOCSPX-", "k_live_", "k_test_",
+    "KIA", "SIA", "BIA", "CCA", "gh", "gl", "xox", "xapp-", "sk-", "AIza", "GOCSPX-", "k_live_", "k_test_",
     "whsec_", "npm_", "pypi-", "dop_v1_", "dckr_pat_", "sntrys_", "PMAK-", "shp", "eyJ", "AGE-", "gsk_", "xai-", "hf_",
     "ya29.", "SG.", ":AA", "tvly-", "pplx-", "nvapi-", "r8_", "fw_", "sq0", "lin_api_", "ntn_", "secret_", "key-", "SK",
     "hvs.", "hvb.", "$", "EAA", "atlasv1.", "github_pat_",
 )  # fmt: skip
-"""Each of these keys but Discord's has one of these signs."""
-_DISCORD: Final = re.compile(r"[MNO][\w-]{23,27}\.", re.A)
+"""Each of these keys but ours and Discord's has one of these signs."""
+_OURS_OR_DISCORDS: Final = re.compile(r"cc[a-z]_|[MNO][\w-]{23,27}\.", re.A)
+"""Not ``cc`` as a sign: the names of the tools have it."""
 
 _MASKED_READ: Final = r"""read[ \t]{0,9}\([ \t]{0,9}\\{0,7}["'][^"'\n\\]\\{0,7}["'][^)\n"']{0,40}\)"""
 """The same in a string, where each quote has backslashes."""
@@ -146,13 +147,13 @@ _PLACES: Final = (
     ),
     # Input that is read behind stars is compared with the password of a door.
     (
-        ("read",),
+        ("==", "~="),
         re.compile(
             rf"""\b(?P<read>\w{{1,40}})[ \t]{{0,9}}=[ \t]{{0,9}}{_MASKED_READ}"""
             rf"""[\s\S]{{0,300}}?\b(?P=read)[ \t]{{0,9}}[=~]=[ \t]{{0,9}}{_COMPARED}"""
         ),
     ),
-    (("read",), re.compile(rf"""\b{_MASKED_READ}[ \t]*+[=~]=[ \t]*+{_COMPARED}""")),
+    (("==", "~="), re.compile(rf"""\b{_MASKED_READ}[ \t]*+[=~]=[ \t]*+{_COMPARED}""")),
 )
 """Where a secret stands by what is around it; before each, what a text with it has in small letters: one of these."""
 
@@ -192,7 +193,7 @@ _CODE: Final = re.compile(r"[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4}")
 
 def shaped_secrets(text: str) -> Iterator[Span]:
     """Where in a text secrets of a known shape stand, in no order; they may overlap."""
-    if has_one(text, _KEY_SIGNS) or _DISCORD.search(text):
+    if has_one(text, _KEY_SIGNS) or _OURS_OR_DISCORDS.search(text):
         yield from (match.span() for match in _KEYS.finditer(text))
     small, is_odd = text.lower(), has_odd_letters(text)
     for stems, pattern in _PLACES:
