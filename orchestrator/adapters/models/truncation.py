@@ -140,7 +140,7 @@ class Counts:
         key = affinity or seen[:2]
         before = self._counted.get(key)
         old = before.words if before is not None else {}
-        told = {one: old[one] if one in old else words((said,)) for one, said in zip(seen, messages, strict=True)}
+        told = {one: old[one] if one in old else _words(said.content) for one, said in zip(seen, messages, strict=True)}
         if before is not None and seen[: len(before.seen)] != before.seen:
             before = None
         known = len(before.seen) if before is not None else 0

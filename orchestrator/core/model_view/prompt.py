@@ -7,6 +7,7 @@ tag of the task that fences text from the world as data.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from string import Template
 from typing import Final
 
@@ -220,12 +221,12 @@ class Window:
     is_models_most: bool = field(default=False, compare=False)
     """Whether the model has no more: a larger num_ctx would change nothing."""
 
-    @property
+    @cached_property
     def budget(self) -> int:
         """Tokens that a prompt may have, as far as they can be foreseen."""
         return max(1, int(self.num_ctx * (1 - _HEADROOM)) - self.num_predict)
 
-    @property
+    @cached_property
     def result_chars(self) -> int:
         """Characters of the results of one step that are told, head and tail."""
         least, most = _RESULT_CHARS

@@ -284,7 +284,7 @@ class View:
         self._build()
 
     def _size(self, plan: Plan, *, pins: list[str]) -> int:
-        return self._count.afresh().of(sum(self._estimated(content) for _, content in self._told(plan, pins)))
+        return self._count.afresh().of(sum([self._estimated(content) for _, content in self._told(plan, pins)]))
 
     def _estimated(self, content: str) -> int:
         tokens = self._estimates.get(content)

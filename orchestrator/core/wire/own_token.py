@@ -82,7 +82,9 @@ class Sight:
     def spans(self, text: str) -> list[Span]:
         """Where pieces stand, from left to right, each from its first letter to its last."""
         plain = _ascii(text)
-        found = list(self._found(_bare(plain)))
+        joined = _bare(plain)
+        met = self._met(joined)
+        found = list(self._found(joined, met)) if met else []
         has_sign = self._signed and (b"-" in plain or b"_" in plain)
         written = list(self._written(plain.lower())) if has_sign else []
         if not found:
@@ -101,7 +103,8 @@ class Sight:
         parts = [_columns(rows[at : at + _SQUARE], width) for at in range(0, len(rows), _SQUARE)]
         letters = [b"".join(column) for column in zip(*parts, strict=True)]
         joined = b"".join([one for one in letters if len(one) >= _LEAST_PIECE])
-        found = _merged(list(self._found(joined)))
+        met = self._met(joined)
+        found = _merged(list(self._found(joined, met))) if met else []
         if not found:
             return []
         columns: dict[int, list[int]] = {}
@@ -123,9 +126,9 @@ class Sight:
                     if end - start >= _LEAST_PIECE:
                         yield start, end
 
-    def _found(self, joined: bytes) -> Iterator[Span]:
-        """Pieces by their letters and digits; each has a block of a form at a fourth place."""
-        for block in self._met(joined):
+    def _found(self, joined: bytes, met: Iterable[bytes]) -> Iterator[Span]:
+        """Pieces by their letters and digits, around the blocks that were met."""
+        for block in met:
             forms = list(_where(block, self._bare))
             for at in _places(block, joined):
                 for form, place in forms if at % _BLOCK == 0 else ():
@@ -137,8 +140,8 @@ class Sight:
         """The blocks at fourth places that are blocks of a form as well."""
         blocks = _in_blocks(joined)
         if len(blocks) <= _FEW:
-            every = dict.fromkeys(joined[at : at + _BLOCK] for at in range(0, len(blocks) * _BLOCK, _BLOCK))
-            return [block for block in every if block in self._bare]
+            every = [joined[at : at + _BLOCK] for at in range(0, len(blocks) * _BLOCK, _BLOCK)]
+            return [block for block in dict.fromkeys(every) if block in self._bare]
         return [struct.pack("I", block) for block in self._blocks.intersection(blocks)]
 
 
@@ -169,7 +172,7 @@ def _columns(rows: list[str], width: int) -> list[bytes]:
     """The letters and digits of each column."""
     # With all rows of one length, one after the other, a column is each ``width``-th character.
     square = _ascii(f"%-{width}s" * len(rows) % (*rows,))
-    return [_bare(square[place::width]) for place in range(width)]
+    return [square[place::width].translate(_LOWER, _OTHER) for place in range(width)]
 
 
 def _where(block: bytes, forms: bytes) -> Iterator[tuple[bytes, int]]:
