@@ -282,10 +282,15 @@ async def _answers(directory: Path) -> list[object]:
         await server.ended("t-due")
         paths = ("/v1/tasks/t-due", "/v1/grants", "/v1/tokens", "/v1/policy", "/v1/computers")
         told = [(await server.ask("GET", path)).json() for path in paths]
+        told[-1]["computers"] = [
+            {name: one for name, one in each.items() if name in _OF_COMPUTERS} for each in told[-1]["computers"]
+        ]
         return [{name: one for name, one in each.items() if name in _STEADY} for each in told]
 
 
 _STEADY = frozenset({"status", "grants", "tokens", "version", "policy_version", "alert", "computers"})
+_OF_COMPUTERS = frozenset({"computer", "online", "state", "frozen", "owner", "belongs_to", "node"})
+"""The rest is what a computer said last, which lists show as its seat has it (``column_rules``)."""
 
 
 # -- PostgreSQL --------------------------------------------------------------------------
@@ -304,6 +309,8 @@ def moved(begun: Path, postgres_of_run: RunServer) -> str:
             assert await store.take_duty("checkpoints", "n-1", 60)
         finally:
             await store.close()
+        # Seats stay where they were; here a computer has come and gone since.
+        await server.execute("INSERT INTO seats VALUES ('3', 'n-1', 1, '{}', 1)", database=name)
         return name
 
     return asyncio.run(move())
