@@ -48,7 +48,7 @@ async def test_r1_who_decides_is_said_by_the_token_alone(installation: Installat
         ("not_requester", {"bob", "admin"}),
         ("role:reviewer", {"bob", "admin"}),
         ("role:admin", {"admin"}),
-        ("role:submitter", {"sam", "kim", "admin"}),
+        ("role:submitter", {"sam", "admin"}),
     ],
 )
 async def test_r2_who_may_approve_is_a_setting(installation: Installation, approvers: str, may: set[str]) -> None:

@@ -336,15 +336,15 @@ async def test_a_grant_stands_only_while_its_giver_may_decide(installation: Inst
 
 @pytest.mark.parametrize("approvers", ["requester", "not_requester"])
 async def test_a_grant_for_ones_own_task_ends_when_four_eyes_are_set(
-    installation: Installation, approvers: str
+    kept_installation: Installation, approvers: str
 ) -> None:
     """An admin remembered their own approval for the session; after a restart the setting decides whether it counts."""
     model = Playing(says(WRITE), for_prompt={"again": [says(WRITE)]})
-    async with installation.open(model, policy=policy()) as server:
+    async with kept_installation.open(model, policy=policy()) as server:
         task_id, request = await server.asked(session_id="evening")
         await _granted(server, request, scope="session", any_content=True)
         await server.ended(task_id)
-    async with installation.open(model, approvers=approvers) as server:
+    async with kept_installation.open(model, approvers=approvers) as server:
         server.stub.disk.put("a.lua", b"old\n")
         second = await server.submit(prompt="again", session_id="evening")
         if approvers == "requester":

@@ -181,12 +181,12 @@ async def test_the_policy_decides_else_where_the_model_is(
 
 
 async def test_the_log_says_once_that_a_model_is_hosted(
-    installation: Installation, caplog: pytest.LogCaptureFixture
+    kept_installation: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
     """When it is first used, with where it is and what to set; of a local one it says nothing."""
     for model, times in ((Hosted(), 1), (Local(), 0)):
         caplog.clear()
-        async with installation.open(model, policy=policy(FREE)) as server:
+        async with kept_installation.open(model, policy=policy(FREE)) as server:
             await submitted(server)
             await submitted(server)
         said = [one.getMessage() for one in caplog.records if "is not local" in one.getMessage()]
@@ -194,7 +194,7 @@ async def test_the_log_says_once_that_a_model_is_hosted(
         assert all("(api.example.com)" in one and "secrets_to_model" in one for one in said)
 
 
-async def test_a_person_lets_the_model_see_one_secret(installation: Installation) -> None:
+async def test_a_person_lets_the_model_see_one_secret(kept_installation: Installation) -> None:
     """Where the policy says ``ask``: after a yes that one stands in what it is told, and no other."""
 
     def asks(told: str) -> dict[str, Any]:
@@ -204,7 +204,7 @@ async def test_a_person_lets_the_model_see_one_secret(installation: Installation
 
     for answer, seen in (("yes", True), ("no", False)):
         model = Hosted(says(READ), asks, says(READ))
-        async with installation.open(model, policy=policy(FREE, secrets_to_model="ask")) as server:
+        async with kept_installation.open(model, policy=policy(FREE, secrets_to_model="ask")) as server:
             server.stub.disk.put("app.lua", FILE.encode())
             task_id = await server.submit()
             asked = await server.item(task_id, "question_asked")
@@ -275,7 +275,7 @@ async def test_an_edited_question_is_what_people_read_and_a_yes_to_it_shows_no_s
         assert "a good length?" in model.everything, "the model is told which question was asked"
 
 
-async def test_after_a_restart_the_markers_mean_the_same(installation: Installation) -> None:
+async def test_after_a_restart_the_markers_mean_the_same(kept_installation: Installation) -> None:
     """Another process goes on with the task: the marker that was shown before it began is still put back."""
 
     def edited(told: str) -> dict[str, Any]:
@@ -283,11 +283,11 @@ async def test_after_a_restart_the_markers_mean_the_same(installation: Installat
 
     steps: tuple[Step, ...] = (says(READ), edited)
     rules = (rule("reads", "allow", ["cc_read"]), rule("asks", "ask", ["cc_write"]))
-    async with installation.open(Hosted(*steps), policy=policy(*rules)) as server:
+    async with kept_installation.open(Hosted(*steps), policy=policy(*rules)) as server:
         server.stub.disk.put("app.lua", FILE.encode())
         task_id, request = await server.asked()
     later = Hosted(*steps, lambda _: says(call("cc_write", path="again.txt", content=_marker_of(later))))
-    async with installation.open(later) as server:
+    async with kept_installation.open(later) as server:
         version = await server.version_of(request)
         await server.decide(request, "approve")
         await server.decide(await server.request(task_id, after=version), "approve")
