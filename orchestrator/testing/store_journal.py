@@ -236,10 +236,15 @@ async def s117_a_task_that_is_known_goes_on(store: Store, clock: ManualClock) ->
     foreign = await store.load(T2)
     for one in (known, acting, foreign, changed(known, head_hash="0" * 64), changed(acting, version=9)):
         assert await store.load(T1, one) == acting
+    await store.load(T1, acting)
+    acting.calls[0].call.args["content"] = "changed by who knows it"
+    unchanged = await store.load(T1)
+    assert unchanged is not None
+    assert unchanged.calls[0].call.args["content"] == "print()"
     await append(store, T1, 4, author.ended())
     ended = await store.load(T1)
     assert ended is not None
-    for one in (None, known, acting, foreign, ended):
+    for one in (None, known, unchanged, foreign, ended):
         assert await store.load(T1, one) == ended
     assert await store.load(TaskId("none"), known) is None
 
