@@ -32,6 +32,14 @@ async def test_what_a_program_printed_is_starred_and_a_file_keeps_its_bytes() ->
         assert await secrecy.of_result(plain) is plain
 
 
+async def test_a_file_that_is_read_again_is_looked_through_where_it_can_have_the_token() -> None:
+    """Only the very bytes in which nothing was found are not looked through once more."""
+    secrecy, clean, leaking = Secrecy(TOKEN), b"x " * 40, b"x " * 40 + BARE
+    for body, pieces in ((clean, None), (clean, None), (leaking, [BARE.decode()]), (leaking, [BARE.decode()])):
+        read = await secrecy.of_result(CallResult({"size": 1}, body))
+        assert (read.body, read.data.get(OWN_TOKEN)) == (body, pieces)
+
+
 async def test_a_computer_does_not_say_what_its_token_is() -> None:
     """What it calls so is taken for nothing."""
     said = await Secrecy(TOKEN).of_result(CallResult({OWN_TOKEN: ["local function"]}, b"local function"))

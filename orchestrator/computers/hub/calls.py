@@ -81,8 +81,12 @@ def _outcome(event: events.Finished) -> CallResult | Exception:
 # -- Calls, settles and acknowledgements on the sessions of one node's computers: that part of the port
 # ``Computers``
 
-UNHURRIED_S: Final = 0.005
-"""How long an acknowledgement waits for a frame to go with: nobody waits for it, and a write costs more than it."""
+UNHURRIED_S: Final = 0.05
+"""How long an acknowledgement waits for a frame to go with: a tick of the game.
+
+Nobody waits for it, and a write costs more than it. The call of the next step goes within this time where the model is
+a fast one, and where a tool makes several calls.
+"""
 
 
 class Calls:

@@ -178,6 +178,8 @@ class View:
         self._count = Count()
         self._whole_top = _system(task, tools, prompt, policy), *_goal(task)
         self._top: tuple[Message, Message] = self._masked_top()
+        self._begun = hashlib.sha256(_line(self._top[0]))
+        """What is hashed first: the instructions are the same in every request."""
         self._build()
         self._fit()
 
@@ -345,9 +347,12 @@ class View:
 
     def _build(self) -> None:
         self._rendered = {key: told for key, told in self._rendered.items() if key[0] >= self._plan.rows}
-        self.messages, self._hash, self._tokens = [], hashlib.sha256(), 0
+        instructions, *others = self._told(self._plan, self._pins)
+        # The longest message by far, and the same each time: a full window is built anew in each step.
+        self.messages, self._hash = [instructions], self._begun.copy()
+        self._tokens = self._estimated(instructions[1])
         self._count = self._count.afresh()
-        for message in self._told(self._plan, self._pins):
+        for message in others:
             self._add(message)
         self._estimates = {content: self._estimates[content] for _, content in self.messages}
 
@@ -356,11 +361,16 @@ class View:
             self._add(message)
 
     def _add(self, message: Message) -> None:
-        role, content = message
         self.messages.append(message)
-        self._tokens += self._estimated(content)
-        # As ``json.dumps(message)`` has it, which makes an encoder each time.
-        self._hash.update(f'["{role}", {json.encoder.encode_basestring_ascii(content)}]\n'.encode())
+        self._tokens += self._estimated(message[1])
+        self._hash.update(_line(message))
+
+
+def _line(message: Message) -> bytes:
+    """The line of a message that is hashed."""
+    role, content = message
+    # As ``json.dumps(message)`` has it, which makes an encoder each time.
+    return f'["{role}", {json.encoder.encode_basestring_ascii(content)}]\n'.encode()
 
 
 def _more_room(window: Window) -> str:

@@ -6,7 +6,6 @@ items with the same ids, of which the store keeps one: until it answers, says th
 """
 
 import asyncio
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -219,7 +218,7 @@ class TaskJournal:
         started = next((one.fact for one in drafts if isinstance(one.fact, ToolStarted)), None)
         claim = () if started is None else step_computers(after)
         release = self.claimed and not after.calls
-        woke = threading.Event()
+        woken: list[None] = []
         append = partial(
             self.service.store.append,
             task.task_id,
@@ -231,12 +230,12 @@ class TaskJournal:
             blobs=blobs,
             claim=claim,
             release=release,
-            woke=woke.set,
+            woke=lambda: woken.append(None),
             receipt=receipt,
         )
         items = await patiently(append, for_s=self.patience_s)
         self.claimed = (self.claimed or bool(claim)) and not release
         self.task = sealed(after, items) if items[-1].version == after.version else fold(items, task)
         self.service.published(self.task, items)
-        if woke.is_set():
+        if woken:
             self.service.falls_due(task.task_id)
