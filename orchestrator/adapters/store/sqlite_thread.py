@@ -2,11 +2,10 @@
 
 A commit costs a flush of the disk however much is in it. So while one commit waits for the
 disk, operations gather; the thread then runs all of them in the next transaction and answers
-after COMMIT: first the plain appends, together in a few statements, then each of the others in a
-savepoint of its own. A refused operation takes back its own writes and nothing else; where the
-appends cannot be written together each of them is run like the others. A failed COMMIT fails
-every operation of its batch, and callers try again by item id. The event loop only ever appends
-to a queue.
+after COMMIT: first the plain appends, together in a few statements, then each of the others. Where
+one of them is refused, all is taken back, and each is run again in a savepoint of its own: a refused
+operation takes back its own writes and nothing else. A failed COMMIT fails every operation of its
+batch, and callers try again by item id. The event loop only ever appends to a queue.
 """
 
 import asyncio
@@ -171,39 +170,56 @@ class SqliteThread:
 
     def _run_batch(self, batch: Sequence[_Operation]) -> None:
         try:
-            now = self._begun()
-            appends = [operation for operation in batch if operation.plain is not None]
-            if appends and not self._run_together(appends, now):
-                now = self._begun()
-            for operation in batch:
-                if operation.done:
-                    continue
-                if len(batch) == 1:
-                    # Alone it needs no savepoint: the transaction is its own.
-                    operation.value = drive(self._cursor, operation.script(now))
-                else:
-                    self._run(operation, now)
+            if len(batch) == 1 and batch[0].plain is None:
+                # A refused one is alone here, and takes nothing of others with it.
+                self._run_bare(batch[0], self._begun())
+            elif not self._run_smoothly(batch):
+                self._run_apart(batch)
             self._cursor.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - the callers get it
             self._roll_back()
             for operation in batch:
                 operation.error = explained(error, self._path)
 
+    def _run_smoothly(self, batch: Sequence[_Operation]) -> bool:
+        """Run all as if none were refused, which few are; False: one was, and all was rolled back.
+
+        So they need no savepoints, of which each takes two more statements.
+        """
+        now = self._begun()
+        try:
+            appends = [operation for operation in batch if operation.plain is not None]
+            if appends:
+                self._run_together(appends, now)
+            others = [operation for operation in batch if not operation.done]
+            # An append that did not go with the others will be refused.
+            run = self._run if any(operation.plain is not None for operation in others) else self._run_bare
+            for operation in others:
+                run(operation, now)
+        except Exception:  # noqa: BLE001 - each is run by itself, and whom it concerns gets the error then
+            self._roll_back()
+            return False
+        return True
+
+    def _run_together(self, appends: Sequence[_Operation], now: int) -> None:
+        """Run what goes smoothly among ``appends``, before anything else."""
+        answers = drive(self._cursor, append_many([one.plain for one in appends if one.plain], _MANY, now=now))
+        for operation, answer in zip(appends, answers, strict=True):
+            operation.value, operation.done = answer, answer is not None
+
+    def _run_apart(self, batch: Sequence[_Operation]) -> None:
+        """Run each so that a refused one takes nothing of others with it."""
+        now = self._begun()
+        for operation in batch:
+            self._run(operation, now)
+
     def _begun(self) -> int:
         """The time of the transaction that is now open."""
         self._cursor.execute(self._begin)
         return to_us(self._clock.now())
 
-    def _run_together(self, appends: Sequence[_Operation], now: int) -> bool:
-        """Run what goes smoothly among ``appends``, before anything else; False: all was rolled back."""
-        try:
-            answers = drive(self._cursor, append_many([one.plain for one in appends if one.plain], _MANY, now=now))
-        except Exception:  # noqa: BLE001 - each is run by itself, and whom it concerns gets the error then
-            self._roll_back()
-            return False
-        for operation, answer in zip(appends, answers, strict=True):
-            operation.value, operation.done = answer, answer is not None
-        return True
+    def _run_bare(self, operation: _Operation, now: int) -> None:
+        operation.value = drive(self._cursor, operation.script(now))
 
     def _run(self, operation: _Operation, now: int) -> None:
         self._cursor.execute("SAVEPOINT operation")

@@ -107,6 +107,29 @@ async def test_what_is_refused_among_many_fails_only_itself(
     await _assert_fared(store, ids, answers, {number: expected for number, (_, expected) in odd.items()})
 
 
+@pytest.mark.parametrize("refused", [False, True])
+async def test_a_refused_one_among_other_operations_fails_only_itself(
+    store: SqlitePersistenceManager, gate: Gate, clock: ManualClock, refused: bool
+) -> None:
+    """Where none is refused no savepoint is made; where one is, the others are there once."""
+    author = Author(clock)
+    await created(store, author, 1)
+    lease = await taken(store)
+
+    def made(task_id: str) -> Wanted:
+        return lambda store: store.create(TaskId(task_id), [author.submitted()])
+
+    async def parked(store: Store) -> Any:
+        return await store.park(lease, 9 if refused else 1, due=None, waiting_for=None)
+
+    first, park, last = await together(store, gate, [made("before"), parked, made("after")])
+    assert isinstance(park, Conflict) if refused else park is False
+    assert ("SAVEPOINT operation" in {text for _, text in gate.statements}) == refused
+    for answer in (first, last):
+        assert await store.read(answer[0].task_id) == answer
+    assert len(await store.list_tasks()) == 3
+
+
 def unwritable(author: Author) -> Draft:
     """A draft that no store can write; nothing in this project makes one."""
     call = ToolCall(call_id=CallId("c1"), index=0, tool="t", args={"x": object()}, call_digest="d")
