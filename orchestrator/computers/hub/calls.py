@@ -72,7 +72,7 @@ async def settlement(session: Session, call: wire.SettledCall, wait: Wait) -> Se
 def _outcome(event: events.Finished) -> CallResult | Exception:
     data = {key: wire.from_wire(value) if isinstance(value, str) else value for key, value in event.result.data.items()}
     if event.result.ok:
-        return CallResult(data=data, body=event.body)
+        return CallResult(data, event.body, "" if event.result.body is None else event.result.body.sha256)
     code = event.result.code or "internal"
     message = wire.from_wire(event.result.message or "") or f"The computer answered {code}."
     return ComputerFailed(code, message, data, event.body)

@@ -65,7 +65,7 @@ class Secrecy:
 
     async def of_result(self, result: CallResult) -> CallResult:
         """What a computer answered."""
-        data, body = await self._without(result.data, result.body)
+        data, body = await self._without(result.data, result.body, result.sha256)
         return result if data is result.data else CallResult(data, body)
 
     async def of_failure(self, error: ComputerFailed) -> ComputerFailed:
@@ -76,13 +76,16 @@ class Secrecy:
             return error
         return ComputerFailed(error.reason, message, data, body)
 
-    async def _without(self, data: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
-        """The same where nothing of the token is in it; of the data another object where something is."""
-        if len(body) <= _AT_ONCE:
-            return self._looked(data, body)
-        return await asyncio.to_thread(self._looked, data, body)
+    async def _without(self, data: dict[str, Any], body: bytes, sha256: str = "") -> tuple[dict[str, Any], bytes]:
+        """The same where nothing of the token is in it; of the data another object where something is.
 
-    def _looked(self, data: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+        ``sha256`` is of the body; empty: not known.
+        """
+        if len(body) <= _AT_ONCE:
+            return self._looked(data, body, sha256)
+        return await asyncio.to_thread(self._looked, data, body, sha256)
+
+    def _looked(self, data: dict[str, Any], body: bytes, sha256: str) -> tuple[dict[str, Any], bytes]:
         pieces = self._printed.pieces(_told(data))
         if "ended" in data:
             # Only a program ends, and its body is for people and the model alone.
@@ -90,18 +93,17 @@ class Secrecy:
             if printed != body or pieces:
                 return {**data, OWN_TOKEN: list(pieces)}, printed
             return data, body
-        pieces += self._in_bytes(body)
+        pieces += self._in_bytes(body, sha256)
         if "height" in data:
             pieces += self._printed.pieces(_rows(body))
         return ({**data, OWN_TOKEN: list(pieces)}, body) if pieces or OWN_TOKEN in data else (data, body)
 
-    def _in_bytes(self, body: bytes) -> tuple[str, ...]:
-        digest = wire.sha256_hex(body)
-        if digest == self._clean:
+    def _in_bytes(self, body: bytes, sha256: str) -> tuple[str, ...]:
+        if sha256 and sha256 == self._clean:
             return ()
         pieces = self._printed.pieces(body.decode("latin-1"))
         if not pieces:
-            self._clean = digest
+            self._clean = sha256
         return pieces
 
 

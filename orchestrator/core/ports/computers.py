@@ -67,6 +67,8 @@ class CallResult:
 
     data: dict[str, Any] = field(default_factory=dict)
     body: bytes = b""
+    sha256: str = field(default="", compare=False)
+    """The sha256 of the body, as the wire checked it; empty: not known."""
 
 
 @dataclass(frozen=True)
