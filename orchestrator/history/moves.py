@@ -22,6 +22,8 @@ class Moved(NamedTuple):
     """The tasks that went along."""
     staying: tuple[TaskId, ...]
     """Ended tasks that stay, because they are of other computers as well."""
+    before: bool = False
+    """Whether an earlier move had brought all of them there, so that this one did nothing."""
 
 
 async def move(here: CellRow, there: CellRow, names: Sequence[str]) -> Moved:
@@ -45,7 +47,7 @@ async def move(here: CellRow, there: CellRow, names: Sequence[str]) -> Moved:
                 remedy="Revoke that one there, or pair it under another name.",
             )
         if there_already == wanted:
-            return Moved(tuple(wanted), (), ())
+            return Moved(tuple(wanted), (), (), before=True)
         departed = await source.depart_computers(wanted, there.name, there.place.url)
         bundle = await source.get_blob(departed.bundle)
         came = await target.arrive_computers(bundle, here.name)

@@ -197,12 +197,12 @@ def background(
     if as_json:
         print_json(found)
     else:
-        _print_background(found)
+        _print_background(found, is_asked=now)
     if found["faults"]:
         raise typer.Exit(1)
 
 
-def _print_background(found: dict[str, Any]) -> None:
+def _print_background(found: dict[str, Any], *, is_asked: bool) -> None:
     from orchestrator.core.text.visible import one_line
 
     for fault in found["faults"]:
@@ -212,7 +212,7 @@ def _print_background(found: dict[str, Any]) -> None:
             f"Another node does it, {one_line(found['node'])}: ask that one, with --url, how far it is. What is wanted "
             "with --now or --cancel was told to it."
             if found["node"]
-            else "No node has looked yet: it begins within minutes."
+            else f"No node has looked yet: one begins {'at once' if is_asked else 'within minutes'}."
         )
         return
     doing = "It is reading" if found["working"] else "The last look read"

@@ -99,6 +99,9 @@ def cells_move(
     if as_json:
         print_json({"from": source, "to": target, **moved._asdict()})
         return
+    if moved.before:
+        typer.echo(f"An earlier move brought {', '.join(moved.computers)} to {target}. Nothing was moved now.")
+        return
     typer.echo(f"{', '.join(moved.computers)} moved from {source} to {target}, with {len(moved.tasks)} tasks.")
     if moved.staying:
         typer.echo(f"Ended tasks that are of other computers too stay in {source}: {', '.join(moved.staying)}.")

@@ -553,10 +553,11 @@ async def test_a_verification_is_canceled_for_all_who_wait(tmp_path: Path) -> No
 async def test_the_command_shows_what_the_background_found(tmp_path: Path) -> None:
     """It exits with 1 where something was changed, and says what a look does not read."""
     async with audit_server(tmp_path, fill_in_order) as endpoints:
-        assert "No node has looked yet" in (await endpoints.cli("background")).stdout
+        assert "No node has looked yet: one begins within minutes." in (await endpoints.cli("background")).stdout
         assert "No look goes on here" in (await endpoints.cli("background", "--cancel")).stderr
         tamper(tmp_path, "UPDATE tasks SET user_id = 'mallory' WHERE task_id = 't2'")
-        assert (await endpoints.cli("background", "--now")).returncode == 0
+        asked = await endpoints.cli("background", "--now")
+        assert (asked.returncode, asked.stdout) == (0, "No node has looked yet: one begins at once.\n")
         async with asyncio.timeout(HANG_S):
             while not (await endpoints.get("/background")).json()["looked_at"]:
                 pass
