@@ -410,6 +410,8 @@ _WORDS: Final = {
     "too_long": "must have at most {max_length} entries",
     "literal_error": "must be {expected}",
     "enum": "must be {expected}",
+    "union_tag_not_found": "must have the field {discriminator}",
+    "union_tag_invalid": "has {tag!r:.100} as {discriminator}, which must be one of {expected_tags}",
 }
 """By the type of the error; a type that is not here keeps the words of pydantic."""
 _EMPTY: Final = "must not be empty"

@@ -108,8 +108,9 @@ ANSWER: dict[str, Any] = {"type": "answer", "ref": "1", "task_id": "t1", "questi
     [
         ("", "cannot be read"),
         ("[]", "cannot be read"),
-        ("{}", "cannot be read"),
-        ('{"type":"dream"}', "cannot be read"),
+        ("{}", "the frame must have the field 'type'"),
+        ('{"type":"dream"}', "the frame has 'dream' as 'type', which must be one of 'decide', 'answer', 'undo'"),
+        (json.dumps({"type": "x" * 60_000}), "xxx as 'type', which"),
         ("[" * 1000, "cannot be read"),
         (json.dumps({**DECIDE, "by": "bob"}), "decide.by"),
         (json.dumps({**DECIDE, "ref": "x" * 101}), "decide.ref"),
