@@ -16,10 +16,11 @@ from orchestrator.core.task.limits import LEAST_REPLY
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
+from orchestrator.engine.actor import journal as actor_journal
 from orchestrator.runtime.clock import SystemClock
 from tests.engine.test_actor import ALICE, FARM, MINE, Bench, only, rules
 from tests.harness.support import WRITE, Disk, FakeComputers, Listening, call, final, says
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 BOB = Identity(kind="person", name="bob", roles=("submitter",))
 RUN = says(call("cc_run_program", path="a.lua"))
@@ -341,8 +342,9 @@ class Writing(Listening):
         return reply
 
 
-async def test_streamed_and_whole_replies_give_equal_items() -> None:
+async def test_streamed_and_whole_replies_give_equal_items(monkeypatch: pytest.MonkeyPatch) -> None:
     """The hints add up to the reply, and the journal does not know whether anybody listened."""
+    monkeypatch.setattr(actor_journal, "EVERY_S", 0.0)
     journals, heard = [], []
     for model in (Listening(READ, final("it prints 1")), Writing(READ, final("it prints 1"))):
         bench = Bench(model)
@@ -354,6 +356,16 @@ async def test_streamed_and_whole_replies_give_equal_items() -> None:
     texts = ["".join(hint["text"] for hint in heard if hint["kind"] == kind) for kind in ("explanation", "message")]
     assert texts == ["becausethat was it", "it prints 1"]
     assert {hint["step"] for hint in heard} == {1, 2}
+
+
+async def test_a_reply_that_comes_at_once_is_told_as_an_item_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many its parts are: nobody reads so fast."""
+    monkeypatch.setattr(actor_journal, "EVERY_S", HANG_S)
+    bench, heard = Bench(Writing(READ, final("it prints 1"))), []
+    task_id = await bench.submit(read_only=True)
+    bench.service.bus.subscribe(f"stream.{task_id}", heard.append)
+    await bench.act()
+    assert [hint for hint in heard if hint["kind"] != "output"] == []
 
 
 def _told(fact: facts.Fact) -> dict[str, Any]:

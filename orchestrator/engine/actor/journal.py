@@ -23,7 +23,7 @@ from orchestrator.engine.tasks import TaskService, patiently
 
 # -- What a task's model and programs write, told to the watchers while it comes: notifications, never items
 
-_EVERY_S = 0.05
+EVERY_S = 0.05
 """Parts of a reply that come faster are told together: a person reads no faster, and the bus is spared."""
 
 
@@ -55,32 +55,37 @@ class Hints:
 class ReplyHints:
     """Tells a reply as it comes: as it is, and its explanation and message for reading.
 
-    The first part waits for a second: a reply that comes whole by then is an item at once and needs no notification.
+    The first part waits as long as those that follow: a reply that comes whole by then is an item at once and needs no
+    notification.
     """
 
     hints: Hints
     step: int
     _parts: list[str] = field(default_factory=list)
     _reading: PartialReply | None = None
+    """None: nothing was told yet."""
     _next_at: float = 0.0
+    """When the parts are told that came by then, by the loop's clock; 0: none has come."""
 
     def __call__(self, text: str) -> None:
         """Take the next part."""
         self._parts.append(text)
-        if self._reading is None and len(self._parts) > 1:
-            self._reading = PartialReply()
-        if self._reading is not None and asyncio.get_running_loop().time() >= self._next_at:
-            self._tell(self._reading)
+        now = asyncio.get_running_loop().time()
+        if not self._next_at:
+            self._next_at = now + EVERY_S
+        elif now >= self._next_at:
+            self._tell(now)
 
     def close(self) -> None:
         """Tell what is left of a reply that was told in parts."""
         if self._reading is not None and self._parts:
-            self._tell(self._reading)
+            self._tell(self._next_at)
 
-    def _tell(self, reading: PartialReply) -> None:
+    def _tell(self, now: float) -> None:
+        self._reading = reading = self._reading or PartialReply()
         text = "".join(self._parts)
         self._parts.clear()
-        self._next_at = asyncio.get_running_loop().time() + _EVERY_S
+        self._next_at = now + EVERY_S
         self.hints.publish({"kind": "model_text", "step": self.step, "text": text})
         for name, delta in reading.feed(text):
             self.hints.publish({"kind": name, "step": self.step, "text": delta})
