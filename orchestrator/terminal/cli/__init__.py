@@ -4,6 +4,7 @@ Exit codes: 0 success, 1 failed, canceled or unverified, 2 usage, 3 server unrea
 4 no such thing, 130 left by Ctrl-C, 141 the reader of the output went away (``| head``).
 """
 
+import atexit
 import gc
 import os
 import sys
@@ -19,6 +20,8 @@ def main() -> None:
     _open_standard_streams()
     # What a command imports stays: to look through it for garbage again and again is a tenth of a short command.
     gc.set_threshold(_NEW_OBJECTS)
+    # At its end the interpreter looks through all of it once more, which frees nothing that the process would keep.
+    atexit.register(gc.freeze)
     try:
         from orchestrator.terminal.cli.commands import run_command_line
 
