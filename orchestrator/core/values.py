@@ -2,7 +2,7 @@
 
 import hashlib
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NewType, TypeVar
+from typing import Any, Final, NewType, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,6 +13,14 @@ class Value(BaseModel):
     """A frozen value that knows every field it has."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    @classmethod
+    def of_defaults(cls) -> Self:
+        """The value in which each field has its default, such as for a constant of a module.
+
+        Nothing in it has to be checked, so no import pays for the building of the model's checks.
+        """
+        return cls.model_construct()
 
 
 ComputerId = NewType("ComputerId", str)

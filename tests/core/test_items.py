@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
+from orchestrator.core.approval.workflow import Step, Workflow
 from orchestrator.core.errors import InvalidRequest, NewerSchema
+from orchestrator.core.policy.approvals import When
+from orchestrator.core.policy.document import Quotas
+from orchestrator.core.policy.verdicts import Expiry, PolicyContext, RequestRules
 from orchestrator.core.task import facts
-from orchestrator.core.task.facts import BlobRef, TaskId
+from orchestrator.core.task.facts import BlobRef, TaskId, Usage
 from orchestrator.core.task.items import (
     GENESIS_HASH,
     SCHEMA_VERSION,
@@ -30,6 +34,8 @@ from orchestrator.core.task.items import (
     sealed_hashes,
     verify_chain,
 )
+from orchestrator.core.undo.messages import UndoRequest
+from orchestrator.core.values import Value
 from orchestrator.core.wire.wire import RunId
 from orchestrator.testing.drafts import Author, ManualClock
 from tests.core.golden_items import EXAMPLES, GOLDEN, GROWN, KINDS
@@ -383,3 +389,12 @@ def test_sealing_writes_what_encoding_writes(_: object, fact: facts.Fact) -> Non
         assert encode_item(decode_item(data)) == data
         assert hash_holds(decode_item(data))
         assert item.hash == item_hash(item)
+
+
+@pytest.mark.parametrize(
+    "model", [Expiry, PolicyContext, Quotas, RequestRules, Step, UndoRequest, Usage, When, Workflow]
+)
+def test_a_value_of_defaults_is_the_one_that_its_model_makes(model: type[Value]) -> None:
+    """Its model checks nothing in it, so both ways to it must not differ."""
+    assert model.of_defaults() == model()
+    assert model.of_defaults().model_dump_json() == model().model_dump_json()

@@ -67,7 +67,7 @@ class Step(Value):
 class Workflow(Value):
     """The people who have to approve a request, in their order, and who decides when they do not."""
 
-    steps: Annotated[tuple[Step, ...], Field(min_length=1)] = (Step(),)
+    steps: Annotated[tuple[Step, ...], Field(min_length=1)] = (Step.of_defaults(),)
     escalate_to: str = ""
     """Who decides once it is escalated; empty: the admins."""
     escalate_after_s: int = 0
@@ -84,7 +84,7 @@ class Workflow(Value):
         return sum(step.count for step in self.steps)
 
 
-PLAIN: Final = Workflow()
+PLAIN: Final = Workflow.of_defaults()
 """One approval by anybody who may decide."""
 
 

@@ -37,8 +37,8 @@ class When(Value):
 class ApprovalRule(Value):
     """One table ``[[approvals]]``: the people who have to approve the calls that it is about."""
 
-    when: When = When()
-    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=10)] = (Step(),)
+    when: When = When.of_defaults()
+    steps: Annotated[tuple[Step, ...], Field(min_length=1, max_length=10)] = (Step.of_defaults(),)
     escalate_after_s: Seconds = 0
     """Seconds without a decision after which the request goes to ``escalate_to``; 0: never."""
     escalate_to: str = ""

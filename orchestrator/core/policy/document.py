@@ -168,7 +168,7 @@ class Policy(Value):
     """The plugins that judge every call as well, by the names of their entry points."""
     undo: Undo = "offer"
     """``auto``: they are taken back by a task that nobody has to ask for and that passes the gate as any other."""
-    requests: RequestRules = RequestRules()
+    requests: RequestRules = RequestRules.of_defaults()
     roles: dict[str, RoleRights] = Field(default_factory=dict)
     """Roles beside those that every installation has, by their names."""
     self_approval: Annotated[bool, Field(strict=True)] = False
@@ -177,7 +177,7 @@ class Policy(Value):
     """The people who have to approve some calls, beside what ``[requests]`` says of all."""
     in_game_review: InGameReview | None = None
     """Where and by whom requests are decided in the game; None: nowhere."""
-    quotas: Quotas = Quotas()
+    quotas: Quotas = Quotas.of_defaults()
     """What people may use in a day, and how they take turns."""
     watch: tuple[str, ...] = ("**",)
     """Globs on paths of a computer: there, what a program changes while it runs is known and can be put back."""

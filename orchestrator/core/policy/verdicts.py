@@ -156,7 +156,7 @@ class RequestRules(Value):
     """Rejections in a row after which the task ends; 0: no limit (promise D15)."""
     release_on_relax: Annotated[bool, Field(strict=True)] = False
     """Whether a pending call runs when a new policy allows it; otherwise it stays pending (promise P15)."""
-    expiry: Expiry = Field(default=Expiry(), alias="expires_s")
+    expiry: Expiry = Field(default=Expiry.of_defaults(), alias="expires_s")
     on_timeout: Literal["continue", "cancel", "stay_paused"] = "stay_paused"
     """The effect of an expired request on the task: tell the model, end it, or wait for people (promise O3)."""
     remind_before_s: Seconds = 600

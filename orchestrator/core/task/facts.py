@@ -306,7 +306,7 @@ class ModelReplied(Value):
     kind: Literal["model_replied"] = "model_replied"
     raw: BlobRef
     done_reason: str
-    usage: Usage = Usage()
+    usage: Usage = Usage.of_defaults()
 
 
 class ReplyRefused(Value):

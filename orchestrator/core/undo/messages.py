@@ -17,7 +17,7 @@ from orchestrator.core.values import Value
 class Outcome(BaseModel):
     """What became of a task that takes another's changes back, or carries out what it rehearsed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     task_id: str
     status: TaskStatus

@@ -177,7 +177,7 @@ class UndoTask(_Message):
     type: Literal["undo"] = "undo"
     ref: str = Field(max_length=100)
     task_id: TaskId
-    undo: UndoRequest = UndoRequest()
+    undo: UndoRequest = UndoRequest.of_defaults()
 
 
 ToReviewer = Annotated[
