@@ -2,8 +2,10 @@
 
 import importlib
 import json
+import pkgutil
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -32,6 +34,8 @@ SEEDS = {
     "read_reply": "orchestrator.core.reply.response",
 }
 """The names of DESIGN section 4 that exist in this slice, and where each lives."""
+LATER = ("orchestrator.core.policy", "orchestrator.core.ports", "orchestrator.history.audit")
+"""The packages that import a name with its module when it is used."""
 HEAVY = ("pydantic_ai", "pydantic", "uvicorn", "starlette", "websockets", "httpx2", "typer", "sqlite3")
 
 
@@ -57,16 +61,30 @@ def test_the_library_form_loads_no_server_and_no_models_of_others() -> None:
     assert json.loads(in_a_fresh_python(code)) == []
 
 
+@pytest.mark.parametrize("package", LATER)
+def test_a_name_that_is_imported_when_it_is_used_is_no_module(package: str) -> None:
+    """Python gives a package each of its modules as an attribute, and nothing would import the name then."""
+    whole = importlib.import_module(package)
+    assert not {module.name for module in pkgutil.iter_modules(whole.__path__)} & set(whole.__all__)
+    assert not [name for name in whole.__all__ if isinstance(getattr(whole, name), ModuleType)]
+    with pytest.raises(AttributeError, match=f"'{package}' has no attribute 'nothing'"):
+        _ = whole.nothing
+
+
 @pytest.mark.parametrize(("imported", "heavy"), [
     ("orchestrator.core.audit.presentation", ("orchestrator.core.task.facts", "pydantic")),
     ("orchestrator.core.task.facts", ("orchestrator.core.policy.document", "orchestrator.core.wire")),
     ("orchestrator.terminal.console", ("orchestrator.core.model_view.masks", "orchestrator.core.undo.plan")),
     ("orchestrator.terminal.model_choice", ("orchestrator.adapters", "orchestrator.core.ports")),
+    ("orchestrator.adapters.store.sqlite", ("orchestrator.core.ports.model", "orchestrator.core.ports.computers")),
+    ("orchestrator.history.audit.verification", ("orchestrator.history.audit.pages", "orchestrator.history.audit.job")),
+    ("orchestrator.core.policy.gaps", ("orchestrator.core.policy.match", "orchestrator.core.policy.judgement")),
     ("orchestrator.app.serving", ("orchestrator.core.evidence.idioms", "orchestrator.core.evidence.quotations")),
 ])  # fmt: skip
 def test_a_start_does_not_wait_for_what_comes_later(imported: str, heavy: tuple[str, ...]) -> None:
     """Lines of the audit need no model of a fact, an item no policy file, a reviewer no model's view of a task.
 
+    A store needs no model and no computer, a verification no page, and the gaps of a policy no gate.
     A server listens before it reads the patterns of the verdicts.
     """
     code = f"import json, sys, {imported}; print(json.dumps([n for n in {heavy!r} if n in sys.modules]))"

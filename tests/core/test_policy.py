@@ -2,11 +2,13 @@
 
 import itertools
 import logging
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 import orchestrator.core.policy
+import orchestrator.core.ports
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.policy import (
     BUILT_IN_CATALOG,
@@ -309,8 +311,9 @@ def test_g5_a_verdict_names_the_rules_that_guard_some_calls() -> None:
     assert set(may.guards) == {digest_of(content_of(turtles[0]))}
 
 
-def test_the_package_has_its_own_names_only() -> None:
+@pytest.mark.parametrize("package", [orchestrator.core.policy, orchestrator.core.ports])
+def test_the_package_has_its_own_names_only(package: ModuleType) -> None:
     """A name is imported when it is used; one that is not there is refused as Python refuses it."""
-    assert all(getattr(orchestrator.core.policy, name) is not None for name in orchestrator.core.policy.__all__)
-    with pytest.raises(AttributeError, match=r"'orchestrator\.core\.policy' has no attribute 'nothing'"):
-        _ = orchestrator.core.policy.nothing
+    assert all(getattr(package, name) is not None for name in package.__all__)
+    with pytest.raises(AttributeError, match=f"'{package.__name__}' has no attribute 'nothing'"):
+        _ = package.nothing

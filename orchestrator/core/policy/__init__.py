@@ -27,17 +27,14 @@ if TYPE_CHECKING:
     )
     from orchestrator.core.policy.evaluation import check_for_intervention, default_policy, evaluate
     from orchestrator.core.policy.explanation import (
-        ROLES,
         ApprovalReport,
         CustomReport,
         Explanation,
         RuleReport,
         explain,
         summary,
-        told_of_gaps,
-        told_of_roles,
-        tools_without_a_rule,
     )
+    from orchestrator.core.policy.gaps import ROLES, told_of_gaps, told_of_roles, tools_without_a_rule
     from orchestrator.core.policy.judgement import PLAN_MODE, CustomJudge, CustomPolicy, CustomVerdict, no_such_tool
     from orchestrator.core.policy.load import load_policy, parse_policy
     from orchestrator.core.policy.match import AnyCall, FunctionCall
@@ -78,13 +75,15 @@ _PARTS = {
         "evaluate",
     ),
     "explanation": (
-        "ROLES",
         "ApprovalReport",
         "CustomReport",
         "Explanation",
         "RuleReport",
         "explain",
         "summary",
+    ),
+    "gaps": (
+        "ROLES",
         "told_of_gaps",
         "told_of_roles",
         "tools_without_a_rule",

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog
@@ -13,13 +14,13 @@ from orchestrator.core.policy.verdicts import Effect, PolicyContext, PolicyDecis
 
 logger = logging.getLogger("orchestrator.core.policy")
 
-_DEFAULT: Final = load_policy(DEFAULT_POLICY_TOML, source="the shipped policy")
-NO_CONTEXT: Final = PolicyContext()
+NO_CONTEXT: Final = PolicyContext.of_defaults()
 
 
+@cache
 def default_policy() -> Policy:
     """The policy that is shipped: safe for a newcomer, without pestering."""
-    return _DEFAULT
+    return load_policy(DEFAULT_POLICY_TOML, source="the shipped policy")
 
 
 def evaluate(
@@ -31,7 +32,7 @@ def evaluate(
     custom: Sequence[CustomPolicy] = (),
 ) -> PolicyDecision:
     """The verdict on a call: a pure function of call, context, catalog, plugins and policy (None: the shipped one)."""
-    return judge(call, policy=policy or _DEFAULT, context=context or NO_CONTEXT, catalog=catalog, custom=custom)
+    return judge(call, policy=policy or default_policy(), context=context or NO_CONTEXT, catalog=catalog, custom=custom)
 
 
 def check_for_intervention(

@@ -1,14 +1,13 @@
 """The reasons of a verdict: each rule, whether it matched, and the part that did not (promise P19)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, Literal
 
-from orchestrator.core.approval.people import BUILT_IN_ROLES
 from orchestrator.core.approval.workflow import Step, told_workflow, with_quorum
 from orchestrator.core.errors import UnsafePath
 from orchestrator.core.policy.approvals import workflows_of
-from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog, tools_of_models
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog
 from orchestrator.core.policy.document import Policy
 from orchestrator.core.policy.evaluation import NO_CONTEXT, default_policy
 from orchestrator.core.policy.judgement import CustomPolicy, CustomVerdict, Heard, hear, judge_heard, subject_of
@@ -123,43 +122,6 @@ def _report(number: int, one: ReadyRule, call: AnyCall, subject: Subject | None)
         outcome = "matched" if found is YES else "possible" if found is MAYBE else "no"
         missed = one.undecided(subject)
     return RuleReport(number=number, id=rule.id, effect=rule.effect, outcome=outcome, missed=missed)
-
-
-# -- What a policy says nothing of: tools that are newer than its file, and roles that nobody has
-
-ROLES: Final = tuple(BUILT_IN_ROLES)
-"""The roles that every installation has."""
-
-
-def tools_without_a_rule(rules: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """The tools of the catalog that no rule names; ``rules``: the ``tools`` of each."""
-    named = {tool for tools in rules for tool in tools}
-    return () if "*" in named else tuple(sorted(set(tools_of_models(BUILT_IN_CATALOG)) - named))
-
-
-def told_of_gaps(tools: Sequence[str]) -> tuple[str, ...]:
-    """What happens to the calls of these tools, and what to do about it, a sentence each."""
-    denied = [tool for tool in tools if not BUILT_IN_CATALOG[tool].governance.requires_hitl]
-    asked = [tool for tool in tools if tool not in denied]
-    lines = [f"No rule names {', '.join(denied)}: these calls are denied."] if denied else []
-    lines += [f"No rule names {', '.join(asked)}: these calls wait for a person."] if asked else []
-    if lines:
-        lines.append("To change that, name them in `tools` of a rule; docs/policy.md has what a new file begins with.")
-    return tuple(lines)
-
-
-def told_of_roles(rules: Iterable[tuple[str, Sequence[str]]], own: Iterable[str] = ()) -> tuple[str, ...]:
-    """The rules that name a role which no token can have, a sentence each.
-
-    ``rules``: id and ``roles`` of each; ``own``: the roles of the policy itself.
-    """
-    known = (*ROLES, *own)
-    odd = ((rule_id, [one for one in roles if one not in known]) for rule_id, roles in rules)
-    return tuple(
-        f"Rule {rule_id} names {', '.join(names)}: nobody can have this role. The roles are {', '.join(known)}."
-        for rule_id, names in odd
-        if names
-    )
 
 
 # -- The policy in a few lines for the model: which tools run at once, which wait for a person, which are denied

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, Protocol
 
+from orchestrator.core.ports.store import TaskPersistenceManager, TaskQueue
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.system_facts import (
@@ -394,3 +395,10 @@ class SignIns(Protocol):
 
     async def list_sign_ins(self) -> list[SignInRow]:
         """All that are kept, oldest first."""
+
+
+# -- All of them -------------------------------------------------------------------------
+
+
+class Store(TaskPersistenceManager, TaskQueue, KeptRecords, Retention, Moves, SignIns, Common, Outbox, Protocol):
+    """All in one: every adapter keeps task and queue entry in one row."""
