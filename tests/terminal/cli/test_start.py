@@ -39,7 +39,7 @@ MOST = {
     "grants list": 16,
     "requests stats": 15,
     "notifications list": 24,
-    "policy show": 42,
+    "policy show": 31,
     "policy explain cc_write": 30,
     "prune --older-than 30 --dry-run": 15,
     "audit show TASK": 17,
@@ -56,12 +56,12 @@ MOST = {
     "models list --ollama-url NOBODY": 26,
     "models show tiny --ollama-url NOBODY": 25,
     "doctor": 61,
-    "store check --store STORE": 108,
-    "store export - --store STORE": 92,
-    "store migrate --store STORE": 90,
-    "store migrate --store STORE --to NEW": 92,
-    "store import DUMP --store NEW": 92,
-    "store admin --store STORE": 102,
+    "store check --store STORE": 101,
+    "store export - --store STORE": 88,
+    "store migrate --store STORE": 86,
+    "store migrate --store STORE --to NEW": 88,
+    "store import DUMP --store NEW": 88,
+    "store admin --store STORE": 99,
 }
 """The modules of ours that each command may import."""
 COUNT = """
