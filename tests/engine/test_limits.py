@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -361,7 +361,8 @@ async def test_streamed_and_whole_replies_give_equal_items(monkeypatch: pytest.M
 async def test_a_reply_that_comes_at_once_is_told_as_an_item_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many its parts are: nobody reads so fast."""
     monkeypatch.setattr(actor_journal, "EVERY_S", HANG_S)
-    bench, heard = Bench(Writing(READ, final("it prints 1"))), []
+    bench = Bench(Writing(READ, final("it prints 1")))
+    heard: list[Mapping[str, Any]] = []
     task_id = await bench.submit(read_only=True)
     bench.service.bus.subscribe(f"stream.{task_id}", heard.append)
     await bench.act()
