@@ -803,3 +803,18 @@ def test_tokens_add_up() -> None:
         story.add(facts.ReplyRefused(reason="empty"))
     assert story.task.tokens == 17
     assert story.task.max_tokens == 100
+
+
+def test_a_task_only_looked_as_long_as_no_call_may_change_anything() -> None:
+    """Finished steps count and the present one; checks are in no step, so a task that has some may have run one."""
+    looks, writes = (call("c0", "cc_read", path="a"),), (call("c1", path="a", content="x"),)
+    story = Journal()
+    story.proposed(looks, "allow")
+    assert story.task.only_looked
+    story.started("c0")
+    assert story.finished("c0").only_looked
+    assert not story.proposed(writes, "allow").only_looked
+    story.started("c1")
+    assert not story.finished("c1").only_looked
+    assert not Journal().submitted(checks=("a ends without an error",)).only_looked
+    assert not Journal().proposed((call("c0", "tool_of_tomorrow"),), "allow").only_looked

@@ -45,7 +45,7 @@ from orchestrator.core.task.items import SYSTEM, Actor, Draft, ItemId, decode_it
 from orchestrator.core.task.limits import failed, next_deadline, overdue
 from orchestrator.core.task.states import PHASE_TABLE, Phase
 from orchestrator.core.task.system_facts import GrantId
-from orchestrator.core.task.task import AgentTask, CallRecord
+from orchestrator.core.task.task import AgentTask, CallRecord, may_change
 from orchestrator.core.wire.wire import RunId
 from orchestrator.runtime.prompts import shipped
 from tests.core.golden_items import EXAMPLES
@@ -507,6 +507,12 @@ class Histories(RuleBasedStateMachine):
         assert ready == {call_id for call_id in ledger.allowed if call_id in present}
         for record in of_states(task, CallState.APPROVED):
             assert ledger.allowed[record.call_id] == record.action_digest
+
+    @invariant()
+    def a_task_that_only_looked_started_nothing_else(self) -> None:
+        """Also where calls were edited, made again or cut off: nobody reads its items for what it changed."""
+        started = {item.fact.call_id for item in self.story.items if isinstance(item.fact, facts.ToolStarted)}
+        assert not self.story.task.only_looked or not any(may_change(self.ledger.tools[one]) for one in started)
 
     @invariant()
     def final_states_are_final(self) -> None:

@@ -44,6 +44,12 @@ _REASONS: Final = {
 }
 
 
+def may_change(tool: str) -> bool:
+    """Whether a tool changes or runs something; one outside the catalog counts as if."""
+    spec = BUILT_IN_CATALOG.get(tool)
+    return spec is None or spec.governance.mutates
+
+
 @dataclass(frozen=True)
 class CallRecord:
     """One tool call of the present step and where it stands."""
@@ -111,8 +117,7 @@ class CallRecord:
     @property
     def mutates(self) -> bool:
         """Whether it changes something; a tool outside the catalog counts as if."""
-        spec = BUILT_IN_CATALOG.get(self.call.tool)
-        return spec is None or spec.governance.mutates
+        return may_change(self.call.tool)
 
     @property
     def next_run_id(self) -> RunId:
@@ -367,6 +372,12 @@ class AgentTask:
     def open_runs(self) -> tuple[CallRecord, ...]:
         """The calls that were started and have no outcome."""
         return tuple(record for record in self.calls if record.state is CallState.EXECUTING)
+
+    @property
+    def only_looked(self) -> bool:
+        """Whether none of its calls can have changed anything; not where it has checks, which are in no turn."""
+        tools = {call.tool for turn in self.turns for call in turn.calls} | {one.call.tool for one in self.calls}
+        return not self.checking.wanted and not any(map(may_change, tools))
 
     @property
     def undoes(self) -> TaskId | None:
