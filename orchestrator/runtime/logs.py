@@ -7,6 +7,7 @@ others cannot end it, move a cursor or look like another line, and secrets are t
 
 import json
 import logging
+import re
 import secrets
 import sys
 import time
@@ -32,7 +33,10 @@ _LIBRARIES: Final = ("uvicorn", "httpx", "httpx2", "httpcore", "httpcore2", "ope
 _OUTAGES: Final = (StoreAway, StoreBusy, BusAway)
 
 _CLEAN: Final[set[str]] = set()
-"""Messages without a secret: each step of a task logs the same ones, and a search costs more than all else."""
+"""Messages without a secret: each task logs the same ones, and a search costs more than all else."""
+_ID: Final = re.compile(r"(?<![\w-])([ts]-)[0-9a-f]{12}(?![\w-])")
+"""The id of a task or a session: what is clean beside one is clean beside each."""
+_ANY_ID: Final = r"\g<1>0a1b2c3d4e5f"
 _MOST_CLEAN: Final = 1_000
 _CLEAN_CHARS: Final = 200
 
@@ -108,14 +112,20 @@ class JsonForm(logging.Formatter):
 
 def _said(record: logging.LogRecord) -> str:
     said = record.getMessage()[: 2 * MAX_CHARS]
+    return said if len(said) <= _CLEAN_CHARS and _is_clean(said) else redact_text(said, salt=SALT)
+
+
+def _is_clean(said: str) -> bool:
+    """Whether a message has no secret, whichever tasks it is of."""
+    said = _ID.sub(_ANY_ID, said)
     if said in _CLEAN:
-        return said
-    redacted = redact_text(said, salt=SALT)
-    if redacted == said and len(said) <= _CLEAN_CHARS:
-        if len(_CLEAN) >= _MOST_CLEAN:
-            _CLEAN.clear()
-        _CLEAN.add(said)
-    return redacted
+        return True
+    if redact_text(said, salt=SALT) != said:
+        return False
+    if len(_CLEAN) >= _MOST_CLEAN:
+        _CLEAN.clear()
+    _CLEAN.add(said)
+    return True
 
 
 def _traced(form: logging.Formatter, record: logging.LogRecord) -> str:

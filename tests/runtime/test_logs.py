@@ -18,8 +18,10 @@ import pytest
 from orchestrator.app import observability as journal_log
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId, QuestionId
+from orchestrator.core.text.redact import redact_text
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.wire import RunId
+from orchestrator.runtime import logs
 from orchestrator.runtime.logs import LINES, MAX_CHARS, about, set_up
 from tests.core.journal import REQUEST, Journal, decision, person
 from tests.core.journal import call as call_of
@@ -157,6 +159,27 @@ def test_the_same_line_again_is_the_same_line() -> None:
     assert len({line[len("1970-01-01 00:00:00,000") :] for line in lines}) == 1
     times = [datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f") for line in lines]  # noqa: DTZ007 - it is local
     assert [(one - times[0]).total_seconds() for one in times] == [0.0, 0.25, 61.5, 61.75]
+
+
+def test_what_is_clean_of_one_task_is_clean_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each task logs the same lines: they are searched once. What is secret by its name is hidden with any id."""
+    searched: list[str] = []
+
+    def search(text: str, *, salt: str) -> str:
+        searched.append(text)
+        return redact_text(text, salt=salt)
+
+    monkeypatch.setattr(logs, "redact_text", search)
+    monkeypatch.setattr(logs, "_CLEAN", set())
+    ids = ["t-0123456789ab", "t-abcdefabcdef", "t-012345678901"]
+    with logged("text") as out:
+        for one in ids:
+            logger.info("task %s came in: of ann, session s%s", one, one[1:])
+        assert len(searched) == 1
+        for one in ids:
+            logger.info("password=%s", one)
+    assert [one in line for one, line in zip(ids, out.getvalue().splitlines(), strict=False)] == [True] * 3
+    assert out.getvalue().count("[redacted ") == 3
 
 
 def test_a_warning_of_python_is_a_record_too() -> None:
