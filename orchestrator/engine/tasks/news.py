@@ -43,6 +43,8 @@ class TaskNews:
         self._written: Written | None = None
         self._kept: dict[TaskId, AgentTask] = {}
         self._ended: dict[TaskId, AgentTask] = {}
+        self._items = 0
+        """Items of those that have ended."""
 
     def tell(self, written: Written) -> None:
         """Tell every node of items, and this one what they are."""
@@ -71,7 +73,7 @@ class TaskNews:
         return self._kept.get(task_id) or self._ended.get(task_id)
 
     def _keep(self, task: AgentTask) -> None:
-        before = self._kept.pop(task.task_id, None) or self._ended.pop(task.task_id, None)
+        before = self._kept.pop(task.task_id, None) or self._dropped(task.task_id)
         # Two of this node may append one after the other, and tell in the other order.
         newer = before if before is not None and before.version > task.version else task
         if newer.ended is None:
@@ -80,8 +82,15 @@ class TaskNews:
                 del self._kept[next(iter(self._kept))]
             return
         self._ended[task.task_id] = newer
-        while sum([one.version for one in self._ended.values()]) > MOST_ENDED:
-            del self._ended[next(iter(self._ended))]
+        self._items += newer.version
+        while self._items > MOST_ENDED:
+            self._dropped(next(iter(self._ended)))
+
+    def _dropped(self, task_id: TaskId) -> AgentTask | None:
+        """A task that has ended, which is kept no more; None: it was not kept."""
+        task = self._ended.pop(task_id, None)
+        self._items -= task.version if task is not None else 0
+        return task
 
     def hear(self, task_id: TaskId, handler: Hear) -> End:
         """Call ``handler`` with each notification of a task; the answer ends it."""
