@@ -114,10 +114,15 @@ class Room:
         user = self.users.get(task_id)
         row = await self.service.store.kept_task(task_id) if task_id and user is None else None
         if row is not None:
-            user = self.users[task_id] = str(row["user_id"])
-            if len(self.users) > _MOST_USERS:
-                del self.users[next(iter(self.users))]
+            user = str(row["user_id"])
+            self.know_user(task_id, user)
         return user
+
+    def know_user(self, task_id: str, user: str) -> None:
+        """Remember the user of a task, who is asked for whenever somebody looks at it."""
+        self.users[task_id] = user
+        if len(self.users) > _MOST_USERS:
+            del self.users[next(iter(self.users))]
 
     async def identified(self, connection: HTTPConnection) -> Identity:
         """The identity behind a token or a browser's cookie. Raises Unauthenticated, Forbidden."""

@@ -188,7 +188,7 @@ class TaskEndpoints(Room):
         rehearses: Rehearsal | None = None,
     ) -> AgentTask:
         max_wall_s = self.defaults.max_wall_s if body.max_wall_s is None else body.max_wall_s
-        return await self.service.submit(
+        task = await self.service.submit(
             body.prompt,
             user=identity,
             computers=computers,
@@ -205,6 +205,8 @@ class TaskEndpoints(Room):
             checks=body.checks,
             key=key,
         )
+        self.know_user(task.task_id, task.user_id)
+        return task
 
     async def tasks(self, request: Request) -> TaskList:
         """``GET /v1/tasks?status=&session_id=&after=&limit=``."""
@@ -271,6 +273,9 @@ class TaskEndpoints(Room):
             "freeze": freeze and FreezeAnswer.made_from(freeze),
         }
         async with self.computers.pinned(task.computers):
+            if task.request is None:
+                return await redacted(_whole(task, now, more, self._online))
+            # Away from the event loop: the texts of a request may be long, and secrets are looked for in them.
             return await redacted(await asyncio.to_thread(_whole, task, now, more, self._online))
 
     def _online(self, computer: str) -> bool:

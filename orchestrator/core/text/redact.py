@@ -58,6 +58,9 @@ called or given a value behind a marker still looks so."""
 _MOST_KEPT: Final = 4_000
 """Characters of a text whose search is kept: of all of them about two million."""
 
+_COMMON_CHARS: Final = 40
+"""Characters of a key that may be one of many answers."""
+
 PLAIN: Final = re.compile(r"[A-Za-z0-9_-]{0,19}|[0-9a-f]*|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+Z-]{0,25}")
 """Words, digests and times, which is most of what is searched: no shape is so short, and nothing in them is a name."""
 
@@ -148,8 +151,9 @@ class Redactor:
         shown: dict[str, JsonValue] = {}
         for key, item in value.items():
             code = key == "code" and isinstance(item, str) and is_pairing_code(item)
-            named = secret or code or is_secret_name(key) or (of_pair and key == "value")
-            name = self.text(key)
+            common = len(key) <= _COMMON_CHARS and _is_common(key)
+            named = secret or code or (of_pair and key == "value") or (not common and is_secret_name(key))
+            name = key if common else self.text(key)
             while name in shown:
                 name += "*"
             shown[name] = self.value(item, secret=named)
@@ -172,6 +176,12 @@ class Redactor:
         markers = [self.whole(secret) for secret in hidden]
         first, *rest = shown.split(stand_in)
         return first + "".join(marker + piece for marker, piece in zip(markers, rest, strict=True))
+
+
+@lru_cache(maxsize=1024)
+def _is_common(key: str) -> bool:
+    """Whether a key stays as it is and names no secret; kept, since most answers have the same keys."""
+    return PLAIN.fullmatch(key) is not None and not is_secret_name(key)
 
 
 def _bytes(text: str) -> bytes:
