@@ -6,7 +6,8 @@ import math
 import random
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from orchestrator.core.errors import Conflict, JournalBroken, LeaseLost, NewerSchema, OrchestratorError, StoreAway
 from orchestrator.core.ports import ChatModel, Lease, Store
@@ -110,6 +111,10 @@ _IDLE_S = 5.0
 """How long a worker trusts the bus before it looks at the queue by itself."""
 _OF_A_LEASE = 1 / 4
 """With short leases it looks sooner. Tasks of a killed node are taken over within one and a half lease times."""
+_ANY = ""
+"""Stands for any task among those that fall due."""
+_MOST_TOLD = 1_000
+"""Tasks that are known to fall due by their ids; of more, only that there are some."""
 _TAKEN_S = 0.02
 """About how long, where something is due and another node is just taking it: more than a transaction takes."""
 _NOT_HAD_S = 0.5
@@ -130,6 +135,15 @@ _POSTPONED_S = 5.0
 """A task whose actor failed is due again after this."""
 
 
+class _Look(NamedTuple):
+    """A look at the queue."""
+
+    at: float
+    """By the loop's clock."""
+    due: datetime | None
+    """When the next task falls due; None: nothing was scheduled."""
+
+
 @dataclass
 class Workers:
     """The workers of one node."""
@@ -143,8 +157,10 @@ class Workers:
     may_act: Callable[[], bool] = lambda: True
     """Whether tasks are taken on now."""
     _due: asyncio.Event = field(default_factory=asyncio.Event)
-    _told: bool = True
-    """Whether somebody said that a task falls due, so that one is asked for; else a look shows whether one is due."""
+    _told: set[str] = field(default_factory=lambda: {_ANY})
+    """The tasks of which somebody said that they fall due: one is asked for; else a look shows whether one is due."""
+    _looked: _Look | None = None
+    """The last look; None: it does not count any more."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """The worker whose turn it is to look at the queue: a node asks once a notification, however many are idle."""
     _leaving: Leaving = field(default_factory=Leaving)
@@ -159,7 +175,7 @@ class Workers:
 
     async def work(self) -> None:
         """Work until canceled, or until all is handed over."""
-        unsubscribe = self.service.bus.subscribe("tasks.due", lambda _: self._hear())
+        unsubscribe = self.service.bus.subscribe("tasks.due", lambda hint: self._hear(str(hint.get("task_id", _ANY))))
         deaf = self.service.directory.listen(self._hear)
         try:
             async with asyncio.TaskGroup() as group:
@@ -168,8 +184,11 @@ class Workers:
             deaf()
             unsubscribe()
 
-    def _hear(self) -> None:
-        self._told = True
+    def _hear(self, task_id: str = _ANY) -> None:
+        if len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+            task_id = _ANY
+        self._told.add(task_id)
         self._due.set()
 
     async def drain(self, within_s: float, *, cut_models: bool = False) -> None:
@@ -234,24 +253,40 @@ class Workers:
         """
         left_s = 0.0 if self._told else await self._due_in_s(frozen)
         if left_s <= 0:
-            self._told = False
+            told, self._told = self._told, set()
+            looked, self._looked = self._looked, None
             lease = await self.service.store.lease(
                 self.holder, self.lease_s, but=self._left_to_newer(), turns=self.service.quotas.turns(frozen)
             )
             if lease is not None:
                 self._not_had = 0
+                # The others of which somebody said so are still to be had. Without them, all is as the look showed it.
+                self._told |= told - {lease.task_id}
+                self._looked = looked if lease.task_id in told else None
                 return lease
             left_s = await self._due_in_s(frozen)
         await self._idle(left_s)
         return None
 
     async def _due_in_s(self, frozen: Collection[str]) -> float:
-        """Seconds until the next task falls due; none or fewer: one is, infinite: nothing is scheduled."""
-        due = await self.service.store.next_due(but=self._left_to_newer(), frozen=frozen)
+        """Seconds until the next task falls due; none or fewer: one is, infinite: nothing is scheduled.
+
+        As long as a worker would trust the bus, the last look tells: what falls due sooner is told of.
+        """
+        if self._trusted_s() <= 0:
+            at = asyncio.get_running_loop().time()
+            self._looked = _Look(at, await self.service.store.next_due(but=self._left_to_newer(), frozen=frozen))
+        due = self._looked.due if self._looked is not None else None
         return math.inf if due is None else (due - self.service.clock.now()).total_seconds()
 
+    def _trusted_s(self) -> float:
+        """Seconds for which the last look still counts."""
+        if self._looked is None:
+            return 0.0
+        return self._looked.at + min(_IDLE_S, self.lease_s * _OF_A_LEASE) - asyncio.get_running_loop().time()
+
     async def _idle(self, left_s: float) -> None:
-        seconds = min(_IDLE_S, self.lease_s * _OF_A_LEASE)
+        seconds = max(0.0, self._trusted_s())
         if left_s > 0:
             self._not_had = 0
         else:

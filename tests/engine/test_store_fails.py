@@ -17,6 +17,7 @@ from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
+from orchestrator.engine import workers
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, Workers
@@ -25,7 +26,7 @@ from orchestrator.testing.store import run_store_conformance
 from orchestrator.tools.environment import Environment
 from tests.engine.test_actor import ALICE, FARM, Anyone, rules
 from tests.harness.support import Disk, FakeComputers, Listening, call, final, says
-from tests.waiting import within
+from tests.waiting import HANG_S, within
 
 WRITE = call("cc_write", path="a.txt", content="new\n")
 
@@ -36,6 +37,7 @@ class Failing:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.faults: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()
         self.waits = asyncio.Event()
         """Set when a worker has asked when the next task is due."""
 
@@ -47,6 +49,7 @@ class Failing:
             if self.faults[name] > 0:
                 self.faults[name] -= 1
                 raise StoreBusy("Another program keeps it locked.")
+            self.asked[name] += 1
             answer = await method(*args, **more)
             if name == "next_due":
                 self.waits.set()
@@ -149,3 +152,38 @@ async def _loaded(node: Node, task_id: TaskId) -> AgentTask:
     task = await node.store.store.load(task_id)
     assert task is not None
     return task
+
+
+MANY = 6
+
+
+async def test_tasks_that_were_told_of_are_taken_without_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who submits one says that it is due, and the last look says that no other is."""
+    monkeypatch.setattr(workers, "_IDLE_S", HANG_S)
+    monkeypatch.setattr(workers, "_OF_A_LEASE", 1.0)
+    async with working(tmp_path, *[final("no", success=False)] * MANY) as node:
+        await within(node.store.waits.wait())
+        node.store.asked.clear()
+        for task_id in [await node.submitted() for _ in range(MANY)]:
+            assert (await node.service.until_settled(task_id, HANG_S)).ended is not None
+        # What becomes of the last one may still be told of.
+        assert node.store.asked["next_due"] <= 1
+        assert node.store.asked["lease"] <= MANY + 1
+
+
+@pytest.mark.parametrize("told_of_another", [False, True])
+async def test_a_task_that_nobody_told_of_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told_of_another: bool
+) -> None:
+    """A look counts no longer than a worker trusts the bus, whatever it took since."""
+    monkeypatch.setattr(workers, "_IDLE_S", 0.3)
+    async with working(tmp_path, *[final("no", success=False)] * 2) as node:
+        await within(node.store.waits.wait())
+        with monkeypatch.context() as silent:
+            silent.setattr(node.service, "falls_due", lambda _: None)
+            lost = await node.submitted()
+        if told_of_another:
+            await node.submitted()
+        assert (await node.service.until_settled(lost, HANG_S)).ended is not None
