@@ -81,7 +81,8 @@ class TaskActor:
         self._leaving = leaving or Leaving()
         self._clock = service.clock
         self._world = world
-        self._journal = TaskJournal(lease, service, task, patience_s=patience_s)
+        # Of a task that has only come in, no earlier actor can have claimed anything.
+        self._journal = TaskJournal(lease, service, task, claimed=task.version > 1, patience_s=patience_s)
         programs = Programs(world, service.active_policy)
         gate = Gate(
             self._journal,
