@@ -55,6 +55,8 @@ from orchestrator.core.wire.identity import NOTHING_HEARD, ComputerRecord, Heard
 
 T = TypeVar("T")
 
+_FEW: Final = 24
+"""Items that are read and hashed in the time in which the writer is asked whether others wrote."""
 _KEPT: Final = 32
 """Tasks that are kept folded."""
 
@@ -167,13 +169,18 @@ class SqlStore(ABC):
 
     async def load(self, task_id: TaskId, known: AgentTask | None = None) -> AgentTask | None:
         # Before anything of it is read: what others wrote until now counts.
-        others = await self._others() if task_id in self._folded else None
+        others = await self._others() if self._is_long(task_id) else None
         return self._loaded(await self._read(lambda _: sql.load(task_id, self._folded, others, known)), others)
 
     async def load_by_request_id(self, request_id: RequestId) -> AgentTask | None:
         others = await self._others() if self._folded else None
         script = sql.load_by_request_id
         return self._loaded(await self._read(lambda _: script(request_id, self._folded, others)), others)
+
+    def _is_long(self, task_id: TaskId) -> bool:
+        """Whether all items of a task that was loaded before are more to read than whether others wrote."""
+        checked = self._folded.get(task_id)
+        return checked is not None and checked.task.version > _FEW
 
     def _loaded(self, loaded: sql.Loaded, others: int | None) -> AgentTask | None:
         task, between = loaded
