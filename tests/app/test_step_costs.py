@@ -22,12 +22,14 @@ from typing import Any, Self
 
 import pytest
 
+import orchestrator
 from orchestrator.adapters.bus.postgres_notes import Note
 from orchestrator.adapters.bus.postgres_session import Session
 from orchestrator.adapters.store import sql
 from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager, SqlitePersistenceManager
 from orchestrator.core.policy import Quotas
 from orchestrator.core.ports import Store, TokenRow
+from orchestrator.core.task.facts import TaskId
 from orchestrator.engine.directory import DirectoryKeeper
 from orchestrator.engine.quotas import QuotaBook
 from orchestrator.runtime.clock import SystemClock
@@ -42,6 +44,11 @@ from tests.waiting import within
 SHORT, LONG = 10, 40
 MOST = {"COMMIT": 3, "statements": 21, "frames": 2, "JSON encodings": 12, "Python calls": 1475, "connections": 0}
 """The most of each in one step. Whoever makes a step cheaper lowers them."""
+MOST_OF_A_TASK = {"reads": 5, "COMMIT": 12, "statements": 66, "calls of ours": 3240}
+"""The most of each in a task of one step that only looks, from its submission until somebody was told how it ended.
+
+"reads" are the transactions that write nothing; "COMMIT" are all.
+"""
 MOST_TRANSACTIONS = 5
 """On PostgreSQL: two appends, and a node's looks of each second."""
 MOST_OF_NODES = {"sends": 4, "heard by the third node": 4}
@@ -55,6 +62,7 @@ told, and decided by somebody whose token holds."""
 QUOTAS = Quotas(running=1)
 TRIES = 3
 """A machine with other work brings what is sent in more pieces, which only adds calls: the least of them counts."""
+OURS = str(Path(orchestrator.__file__).parent)
 LOOP = ("asyncio/base_events.py", "asyncio/events.py", "asyncio/selector_events.py", "selectors.py")
 """The calls within the loop itself, which is another one in a server."""
 
@@ -120,6 +128,7 @@ class Counting(Counter[str]):
         if event == "call" and not frame.f_code.co_filename.endswith(LOOP):
             self["Python calls"] += 1
             name = frame.f_code.co_qualname
+            self["calls of ours"] += frame.f_code.co_filename.startswith(OURS)
             self["frames"] += name == "FrameProtocol.write"
             self["JSON encodings"] += name in ENCODING
         elif event == "c_call":
@@ -163,6 +172,56 @@ async def test_the_work_of_a_step_does_not_grow(tmp_path: Path) -> None:
         found = {what: min(least, (long[what] - short[what]) / (LONG - SHORT)) for what, least in found.items()}
         if all(count <= MOST[what] for what, count in found.items()):
             return
+    raise AssertionError(found)
+
+
+async def told_of(server: Server, counting: Counting) -> dict[str, Any]:
+    """A new task as it is shown once it has ended and its lease was given back; what this thread calls is counted."""
+    service, ended = server.orchestrator.service, asyncio.Event()
+    sys.setprofile(counting)
+    try:
+        task_id = TaskId(await server.submit(model="ollama:tiny", prompt="Read a.lua.", max_steps=5))
+
+        def heard(_: object) -> None:
+            task = service.news.last(task_id)
+            if task is not None and task.ended is not None:
+                ended.set()
+
+        end = service.news.hear(task_id, heard)
+        await within(ended.wait())
+        end()
+        while server.orchestrator.workers.at_work:  # noqa: ASYNC110 - for a few milliseconds
+            await asyncio.sleep(0.001)
+        answer = await server.ask("GET", f"/v1/tasks/{task_id}")
+    finally:
+        sys.setprofile(None)
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+async def test_the_work_of_a_task_does_not_grow(tmp_path: Path) -> None:
+    """What it costs beside its steps: reads and transactions of the store, statements, and calls of Python."""
+    made: list[str] = []
+    store = SqlitePersistenceManager(tmp_path / "a.db", clock=SystemClock(), trace=made.append)
+    parts = {"wrap_store": lambda _: store}
+    found = dict.fromkeys(MOST_OF_A_TASK, math.inf)
+    async with Elsewhere(1) as there, running(tmp_path, parts=parts, ollama_url=there.model.url) as server:
+        await there.connect(server)
+        # The first one finds what all later ones have at hand.
+        for again in range(1 + 2 * TRIES):
+            begun, counting, there.left = len(made), Counting(), 1
+            assert (await told_of(server, counting))["status"] == "Completed"
+            statements = made[begun:]
+            counts = {
+                **counting,
+                "reads": statements.count("BEGIN"),
+                "COMMIT": statements.count("COMMIT"),
+                "statements": len(statements),
+            }
+            if again:
+                found = {what: min(least, counts[what]) for what, least in found.items()}
+            if all(count <= MOST_OF_A_TASK[what] for what, count in found.items()):
+                return
     raise AssertionError(found)
 
 
