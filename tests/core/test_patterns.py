@@ -7,12 +7,14 @@ from typing import Final
 
 import pytest
 
-from orchestrator.core.evidence import claim_phrases, claims, orders, quotations, wanted
+from orchestrator.core.evidence import claim_phrases, claims, orders, questions, quotations, wanted
 from orchestrator.core.evidence.patterns import FILE, Rows, Worded, folded, needed
 from orchestrator.core.evidence.phrases import PHRASES
 from tests import TESTS
 
-_KNOWN: Final = [one for of in (orders, claim_phrases, claims, quotations, wanted) for one in vars(of).values()]
+_KNOWN: Final = [
+    one for of in (orders, claim_phrases, claims, questions, quotations, wanted) for one in vars(of).values()
+]
 _TABLES: Final = [PHRASES, *(one for one in _KNOWN if isinstance(one, Rows))]
 _PATTERNS: Final = [
     *(pattern for table in _TABLES for pattern, _ in table._rows),

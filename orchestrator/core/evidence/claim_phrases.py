@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from orchestrator.core.evidence.patterns import FILE, Rows, Worded
+from orchestrator.core.evidence.patterns import FILE, Rows, Worded, with_file
 from orchestrator.core.evidence.quotations import MAYBE, NOT
 from orchestrator.core.evidence.words import CHANGES, Deed, files, order, report, tokens
 
@@ -469,10 +469,14 @@ _BOX: Final = re.compile(
 """The box of a list of things to do."""
 
 
+def _has_file(sentence: str) -> bool:
+    return next(with_file(_HAS_FILE, sentence), None) is not None
+
+
 def plain(sentence: str) -> str:
     """A sentence with plain verbs for the deeds that it tells in other words."""
     sentence = sentence.replace("`", "")
-    has_file = _HAS_FILE.search(sentence) is not None
+    has_file = _has_file(sentence)
     sentence = _PHRASES.put(sentence, _put)
     return _OF_FILES.put(sentence, _put) if has_file else sentence
 
@@ -494,7 +498,7 @@ def box(sentence: str) -> tuple[bool, str] | None:
 def states(sentence: str) -> Iterator[tuple[Deed, str]]:
     """The deeds after which things are as a sentence says they are, each with its file."""
     sentence = sentence.replace("`", "")
-    if not _HAS_FILE.search(sentence) or MAYBE.search(sentence) or sentence.rstrip().endswith("?"):
+    if not _has_file(sentence) or MAYBE.search(sentence) or sentence.rstrip().endswith("?"):
         return
     denied = re.search(rf"\b(?:{NOT}|whether|ob)\b|n't\b", sentence, re.IGNORECASE) is not None
     for pattern, deed in _STATES.of(sentence):
@@ -505,7 +509,7 @@ def states(sentence: str) -> Iterator[tuple[Deed, str]]:
 def kept(sentence: str) -> Iterator[str]:
     """The files that a sentence says were left as they were."""
     sentence = sentence.replace("`", "")
-    if _HAS_FILE.search(sentence) and not (_BESIDES.search(sentence) or MAYBE.search(sentence)):
+    if _has_file(sentence) and not (_BESIDES.search(sentence) or MAYBE.search(sentence)):
         for pattern, _ in _KEPT.of(sentence):
             for one in pattern.finditer(sentence):
                 yield (one["a"] or one["a2"] if "a2" in pattern.groupindex else one["a"]).lstrip("/")
@@ -513,7 +517,7 @@ def kept(sentence: str) -> Iterator[str]:
 
 def undone(sentence: str) -> list[tuple[Deed, str]]:
     """The deeds that a sentence says were not done: each deed that it names, or any, with each of its files."""
-    if not _HAS_FILE.search(sentence):
+    if not _has_file(sentence):
         return []
     return [one for part in _BUT.split(sentence) for one in _undone(part)]
 

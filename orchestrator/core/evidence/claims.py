@@ -96,7 +96,7 @@ _WATCHED: Final = Worded(
     re.IGNORECASE,
 )
 """Somebody watched a program for some time, or tried it, in other words."""
-_NOT_THERE: Final = re.compile(
+_NOT_THERE: Final = Worded(
     r"\b(?:there\s+(?:is|are)\s+no|(?:does|do)(?:\s+not|n['\u2019]t)\s+exist|not\s+found|(?:could|did)(?:\s+not|n['\u2019]t)\s+find|is\s+missing|pas\s+trouvé|nicht\s+finden|nicht\s+da|no\s+(?:he\s+)?encontr\w+"
     r"|gibt\s+es\s+(?:hier\s+)?kein\w*|existiert\b[^.?!\n]{0,40}\bnicht|nicht\s+gefunden|n['\u2019]y\s+a\s+pas|n['\u2019]existe\s+pas|introuvable"
     r"|no\s+hay|no\s+existe|no\s+se\s+encontró)\b",
@@ -115,7 +115,7 @@ _NEXT: Final = re.compile(
     re.IGNORECASE,
 )
 """The words that may come after."""
-_GONE: Final = re.compile(
+_GONE: Final = Worded(
     r"\b(?:deleted|removed|gone|cleaned|weg|gelöscht|entfernt|aufgeräumt|supprimée?s?|effacée?s?|enlevée?s?|nettoyée?s?|borrad\w+"
     r"|eliminad\w+|quitad\w+|limpi\w+)\b",
     re.IGNORECASE,
@@ -127,7 +127,7 @@ _NOW: Final = re.compile(
 _EMPHASIS: Final = re.compile(r"\*\*|__(?=\w)|(?<=\w)__")
 _BULLETS: Final = re.compile(rf"(?:^[ \t]*(?:[-*\u2022]|\d+[.)])[ \t]+`?{FILE}[^\n]*(?:\n|\Z)){{2,}}", re.MULTILINE)
 """Lines of a list that begin with a file."""
-_BY_ITSELF: Final = re.compile(
+_BY_ITSELF: Final = Worded(
     r"\b(?:end(?:ed|s)|finish(?:ed|es)|stop(?:ped|s)|terminate[ds]|exit(?:ed|s))\s+(?:by\s+itself|on\s+its\s+own)\b"
     r"|\bvon\s+(?:selbst|allein\w*)\s+(?:be)?ende\w*|\b(?:be)?ende\w*\s+(?:sich\s+)?von\s+(?:selbst|allein\w*)"
     r"|\bs['\u2019](?:est|arrête|termine)\s*(?:terminé\w*|arrêté\w*)?\s+(?:tout\s+seul|de\s+lui-même)"

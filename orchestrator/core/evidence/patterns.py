@@ -72,7 +72,7 @@ class Rows(Generic[_Row]):
 
 def folded(text: str) -> str:
     """The text with all letters small, as far as a pattern that ignores case takes them for the same."""
-    return text.translate(_ALSO).lower()
+    return text.lower() if text.isascii() else text.translate(_ALSO).lower()
 
 
 _ALSO: Final = {0x130: "i", 0x131: "i", 0x17F: "s"}

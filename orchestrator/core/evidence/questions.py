@@ -8,6 +8,7 @@ import re
 from typing import Final, Literal
 
 from orchestrator.core.evidence.orders import as_orders
+from orchestrator.core.evidence.patterns import Worded
 from orchestrator.core.evidence.words import Deed, bare, files, order, tokens
 
 # -- what a task asks for ------------------------------------------------------------------
@@ -294,7 +295,7 @@ _MENDED: Final = (
     r"(?:fixed|repaired|mended|corrected|resolved|patched|refactored|updated|improved|refuel+ed|solved|increased|decreased"
     r"|reduced|applied|implemented)"
 )
-_CHANGE: Final = re.compile(
+_CHANGE: Final = Worded(
     rf"\A\W*(?:successfully\s+)?{_DONE}"
     rf"|\b(?:i|we)(?:['\u2019]ve|\s+have)?(?:\s+(?:also|now|just|already|successfully|then|(?:gone|went) ahead and))*"
     rf"\s+{_DONE}"

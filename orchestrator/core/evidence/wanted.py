@@ -53,7 +53,7 @@ _ALL_COMPUTERS: Final = re.compile(
     re.IGNORECASE,
 )
 _LISTED: Final = re.compile(rf"{FILE}(?:(?:\s*,\s*|,?\s+(?:and|und|et|y)\s+){FILE})+", re.IGNORECASE)
-_EVERY: Final = re.compile(
+_EVERY: Final = Worded(
     r"\b(?:both|beiden?|(?:tous\s+)?les\s+(?:deux|trois)|ambos|ambas|l[oa]s\s+(?:dos|tres)|all\s+(?:of\s+them|three|four)|alle\s+(?:drei|vier))\b",
     re.IGNORECASE,
 )
