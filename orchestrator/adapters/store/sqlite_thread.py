@@ -50,6 +50,8 @@ class _Operation:
     urgent: bool = False
     plain: Append | None = None
     """The append that ``script`` is, when it may be run together with others; None: it may not."""
+    claims: bool = False
+    """Whether it claims computers, which another task often has: a refusal is a usual answer then."""
     done: bool = False
     """The operation was run with others, and ``value`` is its answer once the transaction is kept."""
     value: Any = None
@@ -102,7 +104,8 @@ class SqliteThread:
         """Accept the port's ``append``, as :meth:`submit` accepts others; plain ones are run together."""
         future: asyncio.Future[list[AgentTaskItem]] = asyncio.get_running_loop().create_future()
         plain = wanted if is_plain(wanted) else None
-        self._accept(_Operation(partial(sql_queue.append, wanted), wanted.task_id, future, plain=plain))
+        script = partial(sql_queue.append, wanted)
+        self._accept(_Operation(script, wanted.task_id, future, plain=plain, claims=bool(wanted.claim)))
         return future
 
     def _accept(self, operation: _Operation) -> None:
@@ -182,9 +185,9 @@ class SqliteThread:
                 operation.error = explained(error, self._path)
 
     def _run_smoothly(self, batch: Sequence[_Operation]) -> bool:
-        """Run all as if none were refused, which few are; False: one was, and all was rolled back.
+        """Run all, and those without a savepoint that few refuse; False: one was refused, and all was rolled back.
 
-        So they need no savepoints, of which each takes two more statements.
+        A savepoint takes two more statements.
         """
         now = self._begun()
         try:
@@ -193,8 +196,9 @@ class SqliteThread:
                 self._run_together(appends, now)
             others = [operation for operation in batch if not operation.done]
             # An append that did not go with the others will be refused.
-            run = self._run if any(operation.plain is not None for operation in others) else self._run_bare
+            is_refused = any(operation.plain is not None for operation in others)
             for operation in others:
+                run = self._run if is_refused or operation.claims else self._run_bare
                 run(operation, now)
         except Exception:  # noqa: BLE001 - each is run by itself, and whom it concerns gets the error then
             self._roll_back()
