@@ -163,7 +163,11 @@ class Server:
         return urlsplit(self.url).port or 0 if self.url else 0
 
     def start(self, kill: Kill | None = None) -> None:
-        """Start it, again or for the first time; one that is just dying still has the port, and is waited for."""
+        """Start it, again or for the first time; one that is just dying still has the port, and is waited for.
+
+        Stories beside one another start it in a thread. Otherwise the starts hold up their loop, and a server closes a
+        connection on which no request came for 5 s.
+        """
         if self.process is not None:
             self.process.join()
         wrap = unwrapped if kill is None else cast("Any", partial(DyingStore, kill=kill))

@@ -245,7 +245,7 @@ async def _survives(tmp: Path, kill: Kill) -> None:
     place = tmp / f"{kill.side}{kill.at}"
     server, armed = Server(place / "home"), place / "armed"
     try:
-        server.start(replace(kill, armed=armed))
+        await asyncio.to_thread(server.start, replace(kill, armed=armed))
         async with computer(server, place) as pc:
             await _killed(server, pc, armed)
     finally:
@@ -264,7 +264,7 @@ async def _killed(server: Server, pc: Computer, armed: Path) -> None:
     await server.process.gone()
     await asyncio.gather(decided, return_exceptions=True)
     await server.close()
-    server.start()
+    await asyncio.to_thread(server.start)
     items = await server.api().journal(task_id)
     check_laws(items)
     assert pc.read("ran.log") == b"ran\n"

@@ -667,17 +667,17 @@ async def test_a_copy_that_is_gone_ends_the_task_and_touches_nothing(fresh_serve
 async def _survive(tmp: Path, kill: Kill) -> None:
     """A rehearsal through a kill of the server: one task asks for all of it, and nothing is left behind."""
     server = Server(tmp / "home")
-    server.start()
+    await asyncio.to_thread(server.start)
     try:
         async with computer(server, tmp) as pc:
             before = filled(pc)
             await server.close()
             server.kill()
-            server.start(kill)
+            await asyncio.to_thread(server.start, kill)
             pc.boot()
             task_id = await _until_killed(server, pc)
             assert tree(pc.disk) == before
-            server.start()
+            await asyncio.to_thread(server.start)
             api = server.api()
             await there(api, pc)
             listed = (await api.ok("GET", "/v1/tasks"))["tasks"]

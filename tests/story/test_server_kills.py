@@ -82,7 +82,7 @@ def _decide(request_id: str, resume: dict[str, str]) -> str:
 async def _survive(tmp: Path, kill: Kill, *, both: bool) -> None:
     """Play the task through a kill; with ``both`` the computer dies in the same moment."""
     server = Server(tmp / "home")
-    server.start()
+    await asyncio.to_thread(server.start)
     try:
         async with computer(server, tmp) as pc:
             await server.close()
@@ -97,7 +97,7 @@ async def _survive(tmp: Path, kill: Kill, *, both: bool) -> None:
 
 async def _two_lives(server: Server, pc: Computer, kill: Kill, *, both: bool) -> list[AgentTaskItem]:
     reviewer = Reviewer()
-    server.start(kill)
+    await asyncio.to_thread(server.start, kill)
     pc.boot()
     reviewing = asyncio.create_task(reviewer.work(server.api()))
     task_id = await _submitted(server.api(), pc)
@@ -112,7 +112,7 @@ async def _two_lives(server: Server, pc: Computer, kill: Kill, *, both: bool) ->
     if both:
         pc.kill()
     await server.close()
-    server.start()
+    await asyncio.to_thread(server.start)
     if both:
         pc.boot()
     reviewing = asyncio.create_task(reviewer.work(server.api()))

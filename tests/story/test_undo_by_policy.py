@@ -138,19 +138,19 @@ async def _worked(api: Api, task_id: str, *, cancels: bool) -> None:
 
 async def _killed(tmp: Path, kill: Kill, *, cancels: bool) -> None:
     async with served(tmp / "home") as server:
-        server.start()
+        await asyncio.to_thread(server.start)
         async with computer(server, tmp) as pc:
             pc.write("farm.lua", b"print('mine')\n")
             before = tree(pc.disk)
             await server.close()
             server.kill()
-            server.start(kill)
+            await asyncio.to_thread(server.start, kill)
             pc.boot()
             task_id = await lived(server, pc, cancels=cancels)
             # Where the operation at which it dies was refused as a conflict, it lives until here.
             server.kill()
             await server.close()
-            server.start()
+            await asyncio.to_thread(server.start)
             await check(server.api(), pc, task_id, before)
 
 
@@ -172,13 +172,13 @@ async def test_a_server_killed_around_the_end_begins_the_undo_once(tmp_path: Pat
 async def _killed_anywhere(tmp: Path, kill: Kill) -> None:
     """Nobody is asked here, so that two lives of the server play it all."""
     async with served(tmp / "home", UNASKED_AT_ALL) as server:
-        server.start()
+        await asyncio.to_thread(server.start)
         async with computer(server, tmp) as pc:
             pc.write("farm.lua", b"print('mine')\n")
             before = tree(pc.disk)
             await server.close()
             server.kill()
-            server.start(kill)
+            await asyncio.to_thread(server.start, kill)
             pc.boot()
             with contextlib.suppress(httpx2.TransportError, OSError, WebSocketException):
                 api = server.api()
@@ -187,7 +187,7 @@ async def _killed_anywhere(tmp: Path, kill: Kill) -> None:
                 await api.journal(await the_undo(api, task_id))
             server.kill()
             await server.close()
-            server.start()
+            await asyncio.to_thread(server.start)
             tasks = (await server.api().ok("GET", "/v1/tasks"))["tasks"]
             if tasks:
                 task_id = tasks[-1]["task_id"]

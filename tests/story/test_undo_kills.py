@@ -96,7 +96,7 @@ async def staged(tmp: Path, at: int, side: str, operations: tuple[str, ...]) -> 
     """A server that dies at the so-manyth of these operations from when it is armed, with a computer that is filled."""
     armed = tmp / "armed"
     server = Server(tmp / "home")
-    server.start(Kill(at, side, operations, armed))
+    await asyncio.to_thread(server.start, Kill(at, side, operations, armed))
     try:
         async with computer(server, tmp) as pc:
             for path, data in FILES.items():
@@ -126,7 +126,7 @@ async def _through_the_kill(server: Server, begin: Any, called: str = "") -> tup
     server.kill()
     await asyncio.gather(watching, dying, reviewing, return_exceptions=True)
     await server.close()
-    server.start()
+    await asyncio.to_thread(server.start)
     reviewing = asyncio.create_task(reviewer.work(server.api()))
     try:
         # It may have been taken on without anybody being told so.
@@ -241,7 +241,7 @@ async def _canceled_after_the_kill(server: Server, begin: Any) -> str:
     await server.process.gone()
     await asyncio.gather(reviewing, return_exceptions=True)
     await server.close()
-    server.start()
+    await asyncio.to_thread(server.start)
     if task_id:
         await server.api().call("POST", f"/v1/tasks/{task_id}/cancel", {})
         check_laws(await server.api().journal(task_id))
