@@ -29,6 +29,8 @@ RUNS = 3
 """Lines that each task appends."""
 AT_ONCE = 4
 """Tasks that are under way at any time."""
+AT_MOST_ITEMS = 24
+"""New items of all tasks that a life of the server may see, however slow the machine is; a task has about twenty."""
 
 
 @dataclass
@@ -40,6 +42,11 @@ class Village:
     rng: random.Random
     submitted: Iterator[int] = field(default_factory=lambda: iter(range(1_000_000)))
     decided: Counter[str] = field(default_factory=Counter)
+    versions: dict[str, int] = field(default_factory=dict)
+    """The last item of each task that was seen."""
+    awaited: int = 0
+    """New items to see until ``enough``."""
+    enough: asyncio.Event = field(default_factory=asyncio.Event)
 
     def lines(self, name: str) -> list[str]:
         """The lines that were appended on a computer."""
@@ -61,7 +68,22 @@ class Village:
     async def _work(self, api: Api, left: list[str], *, quiet: bool) -> None:
         """See tasks to their end, those that an earlier life left open first."""
         while left or not quiet:
-            await api.journal(left.pop() if left else await self._submit(api))
+            await self._follow(api, left.pop() if left else await self._submit(api))
+
+    async def _follow(self, api: Api, task_id: str) -> None:
+        """See a task to its end, and count what is new."""
+        async with contextlib.aclosing(api.items(task_id, self.versions.get(task_id, 0))) as items:
+            async for item in items:
+                self.versions[task_id] = item.version
+                self.awaited -= 1
+                if not self.awaited:
+                    self.enough.set()
+
+    async def happens(self, items: int) -> None:
+        """Returns when so many new items were seen."""
+        self.enough.clear()
+        self.awaited = items
+        await self.enough.wait()
 
     async def _submit(self, api: Api) -> str:
         name = self.rng.choice(self.computers).name
@@ -115,10 +137,25 @@ def _script(items: list[Any]) -> list[dict[str, Any]]:
     return script
 
 
-async def _kill(village: Village) -> None:
+async def _moment(village: Village, number: int) -> None:
+    """Each third comes soon after the start, also before the computers are back; the others in the midst of work."""
+    if number % 3:
+        await within(village.happens(village.rng.randint(1, AT_MOST_ITEMS)))
+        await asyncio.sleep(village.rng.uniform(0.0, 0.05))
+    else:
+        await asyncio.sleep(village.rng.uniform(0.0, 0.6))
+
+
+async def _kill(village: Village, number: int) -> None:
     """Let it work for a moment, then kill the server, and now and then a computer with it."""
+    moment = asyncio.create_task(_moment(village, number))
     living = asyncio.create_task(village.life())
-    await asyncio.wait((living,), timeout=village.rng.uniform(0.0, 0.6))
+    await asyncio.wait((living, moment), return_when=asyncio.FIRST_COMPLETED)
+    if not moment.done():
+        moment.cancel()
+        await living
+        raise AssertionError("nobody works, and the server was not killed")
+    await moment
     victims = [pc for pc in village.computers if village.rng.random() < 0.2]
     village.server.kill()
     for pc in victims:
@@ -142,11 +179,11 @@ async def _survive(tmp: Path, kills: int, seed: int) -> None:
                 pc.write("append.lua", PROGRAM)
                 pc.boot()
             village = Village(server, [one, other], random.Random(seed))
-            for _ in range(kills):
-                await _kill(village)
+            for number in range(kills):
+                await _kill(village, number)
             async with asyncio.timeout(HANG_S):
                 await village.life(quiet=True)
-            assert await village.check() >= kills / 10, "hardly any work was done"
+            assert await village.check() >= kills / 4, "hardly any work was done"
     finally:
         await server.close()
         server.kill()
@@ -155,7 +192,7 @@ async def _survive(tmp: Path, kills: int, seed: int) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("kills", "seed"),
-    [(8, 1), pytest.param(200, 2, marks=[pytest.mark.deep])],
+    [(8, 1), pytest.param(200, 2, marks=[pytest.mark.deep, pytest.mark.timeout(900)])],
 )
 async def test_kill_9_at_random_moments(tmp_path: Path, kills: int, seed: int) -> None:
     """Server killed again and again, computers now and then: each line is there once, and every task ends."""
