@@ -273,7 +273,7 @@ class School:
                 await asyncio.sleep(self.rng.uniform(0, PAUSE_S))
 
         try:
-            await asyncio.gather(*(give_some() for _ in range(at_once)))
+            await self._while_it_goes_on(asyncio.gather(*(give_some() for _ in range(at_once))))
             for one in (chaos, *reviewing):
                 if one.done():
                     one.result()
@@ -283,6 +283,28 @@ class School:
             await asyncio.gather(*reviewing, return_exceptions=True)
             await api.http.aclose()
 
+    async def _while_it_goes_on(self, giving: "asyncio.Future[list[None]]") -> None:
+        """Wait for what may take long on a slow machine; TimeoutError where nothing new is seen for ``HANG_S``."""
+        seen = -1
+        try:
+            while not giving.done():
+                if self._items() == seen:
+                    raise TimeoutError(self.unfinished())
+                seen = self._items()
+                await asyncio.wait((giving,), timeout=HANG_S)
+            giving.result()
+        finally:
+            giving.cancel()
+
+    async def happens(self, items: int) -> None:
+        """Returns when people have seen so many new items."""
+        until = self._items() + items
+        while self._items() < until:  # noqa: ASYNC110 - many streams, and the hang is noticed by who gives the work
+            await asyncio.sleep(AGAIN_S)
+
+    def _items(self) -> int:
+        return sum(map(len, self.seen.values()))
+
     async def _see(self, api: Patient, work: Work, key: str) -> None:
         body = {"prompt": prompt(*work.script), "computers": work.computers, "idempotency_key": key}
         task_id = str((await api.ok("POST", "/v1/tasks", body))["task_id"])
@@ -290,7 +312,7 @@ class School:
         await api.seen(task_id, self.seen.setdefault(task_id, []))
 
     def unfinished(self) -> str:
-        """The tasks that were not seen to end, with what was seen of each last, for a failure's note."""
+        """The tasks that were not seen to end, with what was seen of each last, for a failure."""
         left = {
             task_id: items for task_id, items in self.seen.items() if not items or items[-1].fact.kind != "task_ended"
         }

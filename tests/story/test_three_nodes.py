@@ -17,7 +17,7 @@ from tests.story.school import School, Stub, running, stub_at
 from tests.story.test_several_nodes import Size, school
 from tests.waiting import HANG_S, within
 
-NOBODY = Size(stubs=0, real=0, tasks=0, at_once=0, kills=0, within_s=0)
+NOBODY = Size(stubs=0, real=0, tasks=0, at_once=0, kills=0)
 
 
 @pytest.fixture(params=["nats", pytest.param("postgresql", marks=pytest.mark.deep)])
