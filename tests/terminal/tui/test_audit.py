@@ -65,7 +65,7 @@ async def test_a_change_of_what_was_written_is_found(tmp_path: Path) -> None:
         async with seated(server, bob) as seat:
             await seat.press("6")
             await seat.sees("There is nothing.")
-            await seat.asks("v", "bob may not do this. This needs the role reviewer.")
+            await seat.asks("v", "bob may not do this. This needs the role reviewer or admin.")
             await seat.asks("f", "Only what fits all of it")
             await seat.press("tab", "tab", "tab", "tab", "tab", "space", "enter")
             await seat.sees("Everything: 0 items")
