@@ -133,7 +133,7 @@ def test_a_request_gets_more_time(talker: Served) -> None:
     assert after["request_id"] == request_id
     assert timedelta(hours=75) < gained < timedelta(hours=77)
     refused(talker.cli("requests", "extend", request_id, "--for", "1h"), "later than that already")
-    refused(talker.cli("requests", "extend", request_id, "--for", "0"), "'0' is not a time.", "requests withdraw")
+    refused(talker.cli("requests", "extend", request_id, "--for", "0"), "'0' is no time at all.", "10m or 1h30m")
     refused(talker.cli("requests", "extend", request_id, "--for", "soon"), "'soon' is not a span of time.")
     assert talker.cli("requests", "extend", request_id).returncode == 2
     assert set(json.loads(talker.cli("requests", "extend", request_id, "--for", "120h", "--json").stdout)) == {
