@@ -295,6 +295,7 @@ class School:
             giving.result()
         finally:
             giving.cancel()
+            await asyncio.gather(giving, return_exceptions=True)
 
     async def happens(self, items: int) -> None:
         """Returns when people have seen so many new items."""
