@@ -107,7 +107,7 @@ async def _chaos(one: School, size: Size, postgres: PostgresServer, nats: NatsSe
 
     A kill waits for work, so that a slow machine gets as much done between two kills as a fast one.
     """
-    servers = {int(0.4 * size.kills): postgres, int(0.8 * size.kills): nats}
+    servers: Mapping[int, PostgresServer | NatsServer] = {int(0.4 * size.kills): postgres, int(0.8 * size.kills): nats}
     await asyncio.sleep(1.0)
     await one.happens(size.at_once)
     await _stop_and_wake(one)
