@@ -199,6 +199,8 @@ async def test_what_cannot_be_named_or_found_is_told(server: Server, seats: Seat
     await expect(seat.page.get_by_text("There is no such part")).to_be_visible()
     await expect(seat.page.get_by_role("list", name="Rules")).to_be_visible()
     await seat.go("tasks?page=3")
+    await expect(seat.page.get_by_text("No task yet")).to_be_visible()
+    await seat.go("tasks?page=3&after=1:t-none")
     await expect(seat.page.get_by_text("There are no older ones")).to_be_visible()
     await expect(seat.page.get_by_text("151 to 200")).to_have_count(0)
     await seat.go("tasks/a%2Fb")
