@@ -91,13 +91,14 @@ async def playing(disk: Path, *options: str, number: int = 7) -> AsyncIterator[P
 
 @asynccontextmanager
 async def welcomed(server: Server) -> AsyncIterator[None]:
-    """What happens inside ends with a computer being welcomed."""
-    arrived = asyncio.Event()
+    """What happens inside ends with a computer being welcomed, which may have been there before."""
+    arrived, hub = asyncio.Event(), server.orchestrator.hub
+    before = list(hub._sessions.values())
 
     def changed(told: Mapping[str, Any]) -> None:
-        """A computer has come, or has gone."""
-        info = server.orchestrator.hub.info(told["computer"])
-        if info is not None and info.online:
+        """A computer has come or has gone, or was paired while its old session goes on."""
+        info, session = hub.info(told["computer"]), hub._sessions.get(told["computer"])
+        if info is not None and info.online and all(session is not one for one in before):
             arrived.set()
 
     server.orchestrator.service.bus.subscribe("computers", changed)
