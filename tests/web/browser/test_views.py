@@ -208,7 +208,7 @@ async def test_figures_tell_how_people_decide(server: Server, pc: Computer, seat
     await expect(other.page.get_by_text("You see what was done for your own tasks.")).to_be_visible()
     await expect(other.page.get_by_role("link", name="How people decide")).to_have_count(0)
     await other.go("audit/decisions")
-    await expect(other.page.get_by_text("People who may read the whole audit see this.")).to_be_visible()
+    await expect(other.page.get_by_text("People who may read the audit see this.")).to_be_visible()
     assert not [one for one in other.requests if "analytics" in one]
 
 
