@@ -536,12 +536,14 @@ _PEOPLE: Final = (
     Endpoint(
         "POST", "/v1/freeze", "freeze", "people",
         "Freeze a person, a group or everybody: nothing of theirs starts or is decided, and their programs stop.",
-        _ok("It holds.", base.FreezeDone), {409: "`conflict`: somebody changed it meanwhile"},
+        _ok("It holds.", base.FreezeDone),
+        {404: "there is no such group", 409: "`conflict`: somebody changed it meanwhile"},
         body=forms.FreezeBody, who="admin",
     ),
     Endpoint(
         "POST", "/v1/unfreeze", "unfreeze", "people", "End a freeze: the tasks go on where they were.",
-        _ok("It is over.", base.FreezeEnded), {409: "`conflict`: somebody changed it meanwhile"},
+        _ok("It is over.", base.FreezeEnded),
+        {404: "there is no such group", 409: "`conflict`: somebody changed it meanwhile"},
         body=forms.UnfreezeBody, who="admin",
     ),
     Endpoint(
