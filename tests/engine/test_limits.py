@@ -339,6 +339,7 @@ class Writing(Listening):
         for letter in reply.text:
             if on_text is not None:
                 on_text(letter)
+                await asyncio.sleep(0)  # as each comes by itself, and what was due by then is done
         return reply
 
 

@@ -64,28 +64,27 @@ class ReplyHints:
     _parts: list[str] = field(default_factory=list)
     _reading: PartialReply | None = None
     """None: nothing was told yet."""
-    _next_at: float = 0.0
-    """When the parts are told that came by then, by the loop's clock; 0: none has come."""
+    _timer: asyncio.TimerHandle | None = None
+    """When the parts are told that came by then; None: all are told."""
 
     def __call__(self, text: str) -> None:
         """Take the next part."""
         self._parts.append(text)
-        now = asyncio.get_running_loop().time()
-        if not self._next_at:
-            self._next_at = now + EVERY_S
-        elif now >= self._next_at:
-            self._tell(now)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(EVERY_S, self._tell)
 
     def close(self) -> None:
         """Tell what is left of a reply that was told in parts."""
-        if self._reading is not None and self._parts:
-            self._tell(self._next_at)
+        if self._timer is not None:
+            self._timer.cancel()
+            if self._reading is not None:
+                self._tell()
 
-    def _tell(self, now: float) -> None:
+    def _tell(self) -> None:
+        self._timer = None
         self._reading = reading = self._reading or PartialReply()
         text = "".join(self._parts)
         self._parts.clear()
-        self._next_at = now + EVERY_S
         self.hints.publish({"kind": "model_text", "step": self.step, "text": text})
         for name, delta in reading.feed(text):
             self.hints.publish({"kind": name, "step": self.step, "text": delta})

@@ -1,6 +1,7 @@
 """The app: its parts under one line of tabs, and below them messages, the connection, and the keys."""
 
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -87,6 +88,10 @@ _AGES_S: Final = 10.0
 """How often ages and times left are drawn again."""
 
 
+_SIGNALED: Final = 128
+"""An exit code above it: a signal ended the program, or its terminal vanished."""
+
+
 def _driver() -> Any:
     """The driver of terminals that vanish; None: the library's own, for a system where windows are closed."""
     if sys.platform == "win32":
@@ -143,6 +148,12 @@ class ConsoleApp(App[int]):
         with suppress(OSError):
             # The terminal may be gone.
             sys.stderr.write(f"{said}\n" if said else "")
+            sys.stderr.flush()
+        if code is not None and code > _SIGNALED:
+            # The interpreter writes the rest at its end; on a terminal that is gone it would fail, with another code.
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            for stream in (sys.stdout, sys.stderr):
+                os.dup2(nothing, stream.fileno())
         return 1 if self._fault else code or 0
 
     def get_line_filters(self) -> Sequence[LineFilter]:
