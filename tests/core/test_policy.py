@@ -28,15 +28,16 @@ from orchestrator.core.policy.verdicts import digest_of
 from tests.core.journal import call, verdict
 from tests.core.policies import policy, rule, write
 
+
+# -- how rules are put together -----------------------------------------------------------
+
+
 def test_the_shipped_policy_is_read_once() -> None:
     """When it is first asked for; it is always the same."""
     default_policy.cache_clear()
     shipped = default_policy()
     assert shipped is default_policy()
     assert evaluate(write()) == evaluate(write(), policy=shipped)
-
-
-# -- how rules are put together -----------------------------------------------------------
 
 
 def test_p1_a_tool_outside_the_catalog_is_denied_and_the_tools_are_named() -> None:
