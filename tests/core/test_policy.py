@@ -28,7 +28,6 @@ from orchestrator.core.policy.verdicts import digest_of
 from tests.core.journal import call, verdict
 from tests.core.policies import policy, rule, write
 
-
 # -- how rules are put together -----------------------------------------------------------
 
 
