@@ -215,6 +215,8 @@ class SqliteThread:
         """Run each so that a refused one takes nothing of others with it."""
         now = self._begun()
         for operation in batch:
+            # What was said of its first run was taken back with it.
+            operation.error = None
             self._run(operation, now)
 
     def _begun(self) -> int:

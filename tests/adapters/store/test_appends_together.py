@@ -2,13 +2,15 @@
 
 import asyncio
 import random
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestrator.adapters.store import open_store
+from orchestrator.adapters.store import open_store, sql, sql_queue
+from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
 from orchestrator.core.errors import Conflict, GrantVoid, InvalidRequest, LeaseLost, NotFound
 from orchestrator.core.policy import Effect
@@ -128,6 +130,34 @@ async def test_a_refused_one_among_other_operations_fails_only_itself(
     for answer in (first, last):
         assert await store.read(answer[0].task_id) == answer
     assert len(await store.list_tasks()) == 3
+
+
+async def test_one_that_is_kept_when_all_is_run_again_is_not_told_to_be_refused(
+    store: SqlitePersistenceManager, gate: Gate, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fails an append that claims, and another operation is refused: all is run again, and now it is kept."""
+    author = Author(clock)
+    task_id, other = await created(store, author, 2)
+    leases = {(lease := await taken(store)).task_id: lease for _ in range(2)}
+    append_script, runs = sql_queue.append, list[int]()
+
+    def failing(wanted: sql.Append, now: int) -> Script[list[AgentTaskItem]]:
+        runs.append(now)
+        if len(runs) == 1:
+            broken = sqlite3.OperationalError("disk I/O error")
+            broken.sqlite_errorname = "SQLITE_IOERR_READ"
+            raise broken
+        return (yield from append_script(wanted, now))
+
+    async def parked(store: Store) -> Any:
+        return await store.park(leases[other], 9, due=None, waiting_for=None)
+
+    monkeypatch.setattr(sql_queue, "append", failing)
+    claiming = noted(task_id, 1, author.note(), token=leases[task_id].token, claim=[COMPUTER])
+    answer, park = await together(store, gate, [claiming, parked])
+    assert len(runs) == 2
+    assert isinstance(park, Conflict)
+    assert await store.read(task_id, 1) == answer
 
 
 def unwritable(author: Author) -> Draft:
