@@ -114,18 +114,18 @@ async def s30_no_lost_wake_up(store: Store, clock: ManualClock) -> None:
 
 
 async def s31_bare_wake(store: Store, clock: ManualClock) -> None:
-    """A wake of a held task leaves it held and makes it due, once, as its holder parks or sleeps."""
+    """A wake of a held task leaves it held and makes it due, once, as its holder parks or sleeps: a park says so."""
     author = Author(clock)
     await store.create(T1, [author.submitted()])
     lease = await taken(store)
     await store.wake(T1)
     assert await store.lease("node-2", 10) is None
-    await store.park(lease, 1, due=None)
+    assert await store.park(lease, 1, due=None)
     lease = await taken(store)
     await store.wake(T1)
     await append(store, T1, 1, author.note(), token=lease.token, schedule="sleep")
     lease = await taken(store)
-    await store.park(lease, 2, due=None)
+    assert not await store.park(lease, 2, due=None)
     assert await store.lease("node-2", 10) is None
     await store.wake(T1)
     assert (await taken(store)).task_id == T1

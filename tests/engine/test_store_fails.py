@@ -1,7 +1,7 @@
 """A store that fails for a while: the workers go on once it answers, and an undo by policy is begun all the same."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import wraps
@@ -28,6 +28,7 @@ from tests.engine.test_actor import ALICE, FARM, Anyone, rules
 from tests.harness.support import Disk, FakeComputers, Listening, call, final, says
 from tests.waiting import HANG_S, within
 
+READ = call("cc_read", path="a.txt")
 WRITE = call("cc_write", path="a.txt", content="new\n")
 
 
@@ -187,3 +188,22 @@ async def test_a_task_that_nobody_told_of_is_found(
         if told_of_another:
             await node.submitted()
         assert (await node.service.until_settled(lost, HANG_S)).ended is not None
+
+
+async def test_a_task_that_was_woken_while_it_was_held_is_taken_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is due as soon as it parks, of which the last look and what was told until then say nothing."""
+    monkeypatch.setattr(workers, "_IDLE_S", HANG_S)
+    monkeypatch.setattr(workers, "_OF_A_LEASE", HANG_S)
+    async with working(tmp_path, says(READ), final("no", success=False)) as node:
+        await within(node.store.waits.wait())
+        computers = cast("FakeComputers", node.world.computers)
+        computers.faults["fs_read"] = deque(["hang"])
+        task_id = await node.submitted()
+        await within(computers.hanging.wait())
+        await node.store.wake(task_id)
+        node.store.waits.clear()
+        computers.go.set()
+        await within(node.store.waits.wait())
+        assert node.store.asked["park"] == 2

@@ -292,7 +292,7 @@ def park(
     parked = 0 if keep is None else (yield from _give_back(lease.task_id, keep, now))
     due_us = None if due is None else to_us(due)
     yield from set_entry(lease.task_id, given_back(head.entry, now, due_us, waiting_for))
-    return parked > 0
+    return parked > 0 or bool(head.entry.woken)
 
 
 def pass_by(lease: Lease, *, now: int) -> Script[None]:

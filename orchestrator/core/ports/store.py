@@ -345,7 +345,8 @@ class TaskQueue(Protocol):
         """Give the lease back and sleep until ``due`` (None: until woken) or until a wake.
 
         ``keep``: give back the task's claims except these, and wake the tasks that wait for those computers; None: keep
-        all. The answer is whether one that had parked falls due by that.
+        all. The answer is whether one falls due by that: another that had parked, or this one, which was woken while it
+        was held.
         Raises Conflict when the task has moved past ``version`` (nothing is lost: fold again), and LeaseLost: a former
         holder does not know of its successor's open brackets. Then nothing is given back.
         """

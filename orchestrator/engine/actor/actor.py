@@ -316,7 +316,9 @@ class TaskActor:
         # From here on nobody holds the task: what is left undone now, because the store is away, nobody makes up for.
         if await patiently(partial(self._woken, wait), for_s=self._journal.patience_s):
             seconds = 0.0
-        if woke or seconds < SOON_S:
+        if woke:
+            self._service.falls_due()
+        elif seconds < SOON_S:
             self._service.falls_due(task.task_id)
         if task.ended is not None and not task.open_runs:
             await patiently(self._wake_undos, for_s=self._journal.patience_s)

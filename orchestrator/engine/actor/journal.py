@@ -187,7 +187,8 @@ class TaskJournal:
     async def park(self, due: datetime | None, waiting_for: ComputerId | None) -> bool:
         """Give the lease back, and the claims, but never that of a computer on which a bracket is open.
 
-        The answer is whether another task falls due by that. Raises Conflict, LeaseLost: nothing is given back then.
+        The answer is whether a task falls due by that, this one or another. Raises Conflict, LeaseLost: nothing is
+        given back then.
         """
         keep = [one.call.computer for one in self.task.open_runs if one.call.computer is not None]
         return await self.service.store.park(
@@ -242,4 +243,4 @@ class TaskJournal:
         self.task = sealed(after, items) if items[-1].version == after.version else fold(items, task)
         self.service.published(self.task, items)
         if woken:
-            self.service.falls_due(task.task_id)
+            self.service.falls_due()

@@ -281,12 +281,12 @@ class StoredTasks:
         if items:
             self.news.tell(Written(task, items))
 
-    def falls_due(self, task_id: TaskId) -> None:
-        """Tell the workers of every node to look at the queue: this task is due, or will be soon, or made others due.
+    def falls_due(self, task_id: TaskId | None = None) -> None:
+        """Tell the workers of every node to look at the queue: this task is due, or will be soon; None: some are.
 
         Nothing else wakes an idle worker: most appends make nothing due.
         """
-        self.bus.publish("tasks.due", {"task_id": task_id})
+        self.bus.publish("tasks.due", {} if task_id is None else {"task_id": task_id})
 
     async def record(self, fact: SystemFact, actor: Actor = SYSTEM, *, content: bytes = b"") -> AgentTaskItem:
         """Write down what belongs to no task, in this node's own stream; ``content`` is kept by its hash, before it."""
