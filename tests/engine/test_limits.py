@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from orchestrator.adapters.bus.local import LocalBus
 from orchestrator.core.errors import ComputerFailed, Forbidden, ModelFailed
 from orchestrator.core.model_view.prompt import estimate
 from orchestrator.core.ports import CallResult, ChatMessage, Identity, ModelReply
 from orchestrator.core.task import facts
+from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.limits import LEAST_REPLY
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
@@ -368,6 +370,24 @@ async def test_a_reply_that_comes_at_once_is_told_as_an_item_alone(monkeypatch: 
     bench.service.bus.subscribe(f"stream.{task_id}", heard.append)
     await bench.act()
     assert [hint for hint in heard if hint["kind"] != "output"] == []
+
+
+async def test_nothing_is_told_of_a_reply_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of one that was never told in parts; what was left of another came before."""
+    monkeypatch.setattr(actor_journal, "EVERY_S", 0.0)
+    bus, heard, told = LocalBus(), list[Any](), asyncio.Event()
+    bus.subscribe("stream.t1", lambda hint: heard.append(hint["text"]))
+    bus.subscribe("stream.t1", lambda _: told.set())
+    at_once, slow = (actor_journal.Hints(bus, TaskId("t1")).reply(1) for _ in range(2))
+    at_once("all of it")
+    at_once.close()
+    slow("one")
+    await within(told.wait())
+    slow("two")
+    slow.close()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert heard == ["one", "two"]
 
 
 def _told(fact: facts.Fact) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.adapters.store import open_store, sql, sql_queue
 from orchestrator.adapters.store.script import Script
 from orchestrator.adapters.store.sqlite import SqlitePersistenceManager
-from orchestrator.core.errors import Conflict, GrantVoid, InvalidRequest, LeaseLost, NotFound
+from orchestrator.core.errors import ComputerClaimed, Conflict, GrantVoid, InvalidRequest, LeaseLost, NotFound
 from orchestrator.core.policy import Effect
 from orchestrator.core.ports import Schedule, Store, Token
 from orchestrator.core.task import facts
@@ -130,6 +130,23 @@ async def test_a_refused_one_among_other_operations_fails_only_itself(
     for answer in (first, last):
         assert await store.read(answer[0].task_id) == answer
     assert len(await store.list_tasks()) == 3
+
+
+async def test_a_claim_that_is_blocked_has_nothing_run_again(
+    store: SqlitePersistenceManager, gate: Gate, clock: ManualClock
+) -> None:
+    """Tasks wait for one another's computers all the time."""
+    author = Author(clock)
+    await created(store, author, 2)
+    first, second = [await taken(store) for _ in range(2)]
+    assert await store.claim(first, [COMPUTER]) is None
+    blocked = noted(second.task_id, 1, author.note(), token=second.token, claim=[COMPUTER])
+    refused, made = await together(
+        store, gate, [blocked, lambda store: store.create(TaskId("new"), [author.submitted()])]
+    )
+    assert isinstance(refused, ComputerClaimed)
+    assert await store.read(TaskId("new")) == made
+    assert "ROLLBACK" not in {text for _, text in gate.statements}
 
 
 async def test_one_that_is_kept_when_all_is_run_again_is_not_told_to_be_refused(
