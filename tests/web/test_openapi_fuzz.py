@@ -70,6 +70,7 @@ class Target:
 
     def refill(self) -> None:
         """New tasks that wait for people, so that there is something to decide; what is there is known then."""
+        self._unfreeze()
         for prompt in CALLS:
             self.ask("POST", "/v1/tasks", {"prompt": prompt, "computers": [COMPUTER]})
         tasks = [one["task_id"] for one in self.ask("GET", "/v1/tasks?limit=6")["tasks"]]
@@ -86,6 +87,13 @@ class Target:
         self._learn("expected_digest", [None, *(one["action_digest"] for one in calls)])
         self._learn("question_id", [one["question_id"] for one in asked if one is not None])
         self._learn("grant_id", grants)
+
+    def _unfreeze(self) -> None:
+        """End each freeze that a request has left: the admin could not submit."""
+        for frozen in [one["name"] for one in self.ask("GET", "/v1/freezes")["freezes"]]:
+            kind, _, group = frozen.partition(":")
+            whom = {"everybody": True} if frozen == "*" else {"group": group} if kind == "group" else {"person": frozen}
+            self.ask("POST", "/v1/unfreeze", whom)
 
     def _allow(self, request: dict[str, Any] | None) -> None:
         """Approve a request's first call, and the like for a while; None, and one that is closed by now: nothing."""
