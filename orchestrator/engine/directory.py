@@ -61,15 +61,11 @@ class DirectoryKeeper:
         """The number of an entry as it was read last; 0: there is none."""
         return self._numbers.get(entry, 0)
 
-    async def has_rules(self) -> bool:
-        """Whether there is a notification rule now. It reads no tokens, of which there is one for each computer."""
-        return bool(_rules_of(await self._store.directory()))
-
     async def load(self) -> None:
         """Read all of it."""
         rows, tokens = await self._store.directory(), await self._store.list_tokens()
         self._numbers = {row.fact.entry: row.number for row in rows}
-        self._rules = _rules_of(rows)
+        self._rules = {one.fact.name: one.fact.value for one in rows if isinstance(one.fact.value, NotifyValue)}
         self._findings = {one.fact.name: one.fact.value for one in rows if isinstance(one.fact.value, FindingValue)}
         present = directory_of(rows, tokens)
         if present != self._present:
@@ -108,10 +104,6 @@ class DirectoryKeeper:
                     await asyncio.sleep(LOOK_EVERY_S)
         finally:
             end()
-
-
-def _rules_of(rows: Iterable[EntryRow]) -> dict[str, NotifyValue]:
-    return {one.fact.name: one.fact.value for one in rows if isinstance(one.fact.value, NotifyValue)}
 
 
 def directory_of(rows: Iterable[EntryRow], tokens: Iterable[TokenRow]) -> Directory:

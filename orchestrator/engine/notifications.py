@@ -168,9 +168,6 @@ class Notifier:
     # -- from an item to deliveries ----------------------------------------------------------
 
     async def _spread(self, rows: Sequence[NoticeRow]) -> None:
-        if not await self._directory.has_rules():
-            await self._store.replace_notices(rows, [])
-            return
         await self._directory.load()
         rules, people = self._directory.rules, await self._people()
         wanted: list[NoticeRow] = []

@@ -7,18 +7,40 @@ from datetime import timedelta
 from orchestrator.core.errors import Conflict, InvalidRequest
 from orchestrator.core.ports import SYSTEM_STREAM, NoticeRow, Store
 from orchestrator.core.task.facts import TaskEnded, TaskId
+from orchestrator.core.task.items import Draft
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import ComputerFrozen, DirectoryChanged, NotifyValue
 from orchestrator.core.wire.wire import sha256_hex
 from orchestrator.testing.drafts import COMPUTER, Author, ManualClock, append, refused
 
 T1 = TaskId("t1")
+ADDRESS = "https://hooks.example.org/9f31ab02"
+RULE = NotifyValue(
+    person="ann", kinds=("failed",), target=sha256_hex(ADDRESS.encode()), shown="https://hooks.example.org/…"
+)
+
+
+def rule(author: Author, value: NotifyValue | None = RULE) -> Draft:
+    """The rule of a person is as ``value`` from now on; None: it is gone."""
+    return author.draft(DirectoryChanged(about="notify", name="ann/phone", value=value))
+
+
+async def ruled(store: Store, clock: ManualClock) -> Author:
+    """There is a rule, so that notices are written."""
+    author = Author(clock)
+    await store.set_entry(rule(author), expected=0, secret=ADDRESS)
+    return author
 
 
 async def s99_an_item_and_its_notice_are_one(store: Store, clock: ManualClock) -> None:
-    """Each item that people are told of has a row, due at once, written with it or not at all; others have none."""
+    """Each item that people are told of has a row, due at once, written with it or not at all; others have none.
+
+    Without a rule none has one.
+    """
     author = Author(clock)
-    assert await store.due_notices() == []
+    await store.create(TaskId("before"), [author.submitted(), *author.proposed(), author.review("r0")])
+    assert await store.list_notices() == []
+    await store.set_entry(rule(author), expected=0, secret=ADDRESS)
     await store.create(T1, [author.submitted(), *author.proposed()])
     assert await store.list_notices() == []
     late = author.review("r1")
@@ -42,7 +64,7 @@ async def s99_an_item_and_its_notice_are_one(store: Store, clock: ManualClock) -
 
 async def s100_a_notice_is_replaced_as_it_was_read(store: Store, clock: ManualClock) -> None:
     """Of those who replace the same row at once, one does; a row that moved on is left alone."""
-    author = Author(clock)
+    author = await ruled(store, clock)
     await store.create(T1, [author.submitted(), *author.proposed(), author.review("r1")])
     (new,) = await store.due_notices()
     later = clock.now() + timedelta(minutes=1)
@@ -65,7 +87,7 @@ async def s100_a_notice_is_replaced_as_it_was_read(store: Store, clock: ManualCl
 
 async def s101_notices_are_forgotten(store: Store, clock: ManualClock) -> None:
     """What was sent goes after its time, what is dead after another, and what waits never."""
-    author = Author(clock)
+    author = await ruled(store, clock)
     drafts = [author.review(f"r{number}") for number in range(3)]
     await store.create(T1, [author.submitted(), *author.proposed(), *drafts])
     rows = await store.due_notices()
@@ -82,21 +104,14 @@ async def s101_notices_are_forgotten(store: Store, clock: ManualClock) -> None:
 async def s102_a_secret_lives_as_long_as_its_rule(store: Store, clock: ManualClock) -> None:
     """The address of a rule is kept with it under the hash that its item names, and forgotten with it."""
     author = Author(clock)
-    text = "https://hooks.example.org/9f31ab02"
-    target = sha256_hex(text.encode())
-    value = NotifyValue(person="ann", kinds=("failed",), target=target, shown="https://hooks.example.org/…")
-
-    def note(after: NotifyValue | None) -> DirectoryChanged:
-        return DirectoryChanged(about="notify", name="ann/phone", value=after)
-
-    await refused(InvalidRequest, store.set_entry(author.draft(note(value)), expected=0))
-    await refused(InvalidRequest, store.set_entry(author.draft(note(value)), expected=0, secret="another"))
-    await refused(Conflict, store.set_entry(author.draft(note(value)), expected=7, secret=text))
-    assert await store.secret_of(target) is None
-    number = await store.set_entry(author.draft(note(value)), expected=0, secret=text)
-    assert await store.secret_of(target) == text
-    assert [row.fact.value for row in await store.directory()] == [value]
-    await refused(InvalidRequest, store.set_entry(author.draft(note(None)), expected=number, secret=text))
-    await store.set_entry(author.draft(note(None)), expected=number)
-    assert await store.secret_of(target) is None
+    await refused(InvalidRequest, store.set_entry(rule(author), expected=0))
+    await refused(InvalidRequest, store.set_entry(rule(author), expected=0, secret="another"))
+    await refused(Conflict, store.set_entry(rule(author), expected=7, secret=ADDRESS))
+    assert await store.secret_of(RULE.target) is None
+    number = await store.set_entry(rule(author), expected=0, secret=ADDRESS)
+    assert await store.secret_of(RULE.target) == ADDRESS
+    assert [row.fact.value for row in await store.directory()] == [RULE]
+    await refused(InvalidRequest, store.set_entry(rule(author, None), expected=number, secret=ADDRESS))
+    await store.set_entry(rule(author, None), expected=number)
+    assert await store.secret_of(RULE.target) is None
     assert list(await store.kept_rows("secrets")) == []

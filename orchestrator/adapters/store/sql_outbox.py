@@ -1,7 +1,7 @@
 """The outbox in SQL, as transaction scripts (see ``sql``): what people are still to be told.
 
-A row is written with its item. What becomes of it is written with the state that it had before, so that two nodes never
-begin the same attempt.
+A row is written with its item, where there is any rule. What becomes of it is written with the state that it had before,
+so that two nodes never begin the same attempt.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,6 +20,7 @@ _NAMES: Final = (
 )
 _COLUMNS: Final = ", ".join(_NAMES)
 _ADD: Final = f"INSERT INTO outbox ({_COLUMNS}) VALUES ({', '.join('?' * len(_NAMES))})"
+_ANY_RULE: Final = "SELECT 1 FROM directory WHERE entry >= 'notify ' AND entry < 'notify!' LIMIT 1"
 _DUE: Final = f"""SELECT {_COLUMNS} FROM outbox WHERE due IS NOT NULL AND due <= ?
     ORDER BY due, notice LIMIT ?"""
 _LIST: Final = f"SELECT {_COLUMNS} FROM outbox ORDER BY made_at DESC, notice DESC LIMIT ?"
@@ -31,10 +32,10 @@ _FORGET: Final = f"DELETE FROM outbox WHERE {_OLD}"
 
 
 def noticed(items: Sequence[AgentTaskItem], *, now: int) -> Script[None]:
-    """A row for each of these new items that people can be told of."""
-    for item in items:
-        kind = notable(item.fact)
-        if kind is not None:
+    """A row for each of these new items that people can be told of; none where no rule tells anybody."""
+    told = [(item, kind) for item in items if (kind := notable(item.fact)) is not None]
+    if told and (yield _ANY_RULE, ()):
+        for item, kind in told:
             yield from _add(NoticeRow(item.task_id, item.version, kind, item.at, due=from_us(now)))
 
 

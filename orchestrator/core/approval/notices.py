@@ -1,8 +1,9 @@
 """Notifications: which facts are told to people elsewhere, when, and in which words.
 
-Theory. A store writes a row into its outbox in the transaction of each item for which :func:`notable` says a kind. What
-a message says is made from the items when it is sent, so a row has nothing that could be wrong. The sentence of a
-message has only names; the texts of a task come with it where the rule says ``details``, with their secrets masked.
+Theory. Where there is any rule, a store writes a row into its outbox in the transaction of each item for which
+:func:`notable` says a kind. What a message says is made from the items when it is sent, so a row has nothing that could
+be wrong. The sentence of a message has only names; the texts of a task come with it where the rule says ``details``,
+with their secrets masked.
 """
 
 import hashlib

@@ -333,7 +333,10 @@ class NoticeRow:
 
 
 class Outbox(Protocol):
-    """What people are to be told. A row is written with each item that is notable, in the same transaction."""
+    """What people are to be told.
+
+    A row is written with each item that is notable, in the same transaction, where the directory has a rule.
+    """
 
     async def due_notices(self, limit: int = 200) -> list[NoticeRow]:
         """The rows that are due, longest due first. A row that no version writes is left out."""
