@@ -350,7 +350,8 @@ class Workers:
                 return
             # An undo that the policy wants is begun next; one that cannot be begun waits for a person.
             due = self.service.clock.now() if journal.task.undoes_itself else None
-            await self.service.store.park(lease, journal.task.version, due=due)
+            if not journal.given_back:
+                await self.service.store.park(lease, journal.task.version, due=due)
             self.service.falls_due(lease.task_id)
         except Exception:
             logger.exception("the failure of task %s cannot be recorded; its lease ends by itself", lease.task_id)

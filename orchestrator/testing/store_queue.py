@@ -85,18 +85,26 @@ async def s28_renew(store: Store, clock: ManualClock) -> None:
 
 
 async def s29_sleep(store: Store, clock: ManualClock) -> None:
-    """An append with "sleep" gives the lease back; the task is due again only when it is woken."""
+    """An append with "sleep" gives the lease back; the task is due again only when it is woken.
+
+    Done again, it answers the same as long as nobody took the lease since.
+    """
     author = Author(clock)
     await store.create(T1, [author.submitted()])
     lease = await taken(store)
-    await append(store, T1, 1, author.note(), token=lease.token, schedule="sleep")
+    last = author.note()
+    items = await append(store, T1, 1, last, token=lease.token, schedule="sleep")
+    assert await append(store, T1, 1, last, token=lease.token, schedule="sleep") == items
     clock.advance(10**6)
     assert await store.lease("node-1", 10) is None
     await refused(LeaseLost, store.renew(lease, 10))
     await append(store, T1, 2, author.note(), schedule="keep")
     assert await store.lease("node-1", 10) is None
     await append(store, T1, 3, author.note(), schedule="wake")
+    assert await append(store, T1, 1, last, token=lease.token, schedule="sleep") == items
+    await refused(LeaseLost, append(store, T1, 4, author.note(), token=lease.token, schedule="sleep"))
     assert (await taken(store)).task_id == T1
+    await refused(LeaseLost, append(store, T1, 1, last, token=lease.token, schedule="sleep"))
 
 
 async def s30_no_lost_wake_up(store: Store, clock: ManualClock) -> None:
@@ -114,7 +122,7 @@ async def s30_no_lost_wake_up(store: Store, clock: ManualClock) -> None:
 
 
 async def s31_bare_wake(store: Store, clock: ManualClock) -> None:
-    """A wake of a held task leaves it held and makes it due, once, as its holder parks or sleeps: a park says so."""
+    """A wake of a held task leaves it held and makes it due, once, as its holder parks or sleeps, and both say so."""
     author = Author(clock)
     await store.create(T1, [author.submitted()])
     lease = await taken(store)
@@ -123,10 +131,15 @@ async def s31_bare_wake(store: Store, clock: ManualClock) -> None:
     assert await store.park(lease, 1, due=None)
     lease = await taken(store)
     await store.wake(T1)
-    await append(store, T1, 1, author.note(), token=lease.token, schedule="sleep")
-    lease = await taken(store)
-    assert not await store.park(lease, 2, due=None)
+    told: list[int] = []
+    await append(store, T1, 1, author.note(), token=lease.token, schedule="sleep", woke=lambda: told.append(1))
+    assert told == [1]
+    assert not await store.park(await taken(store), 2, due=None)
     assert await store.lease("node-2", 10) is None
+    await store.wake(T1)
+    lease = await taken(store)
+    await append(store, T1, 2, author.note(), token=lease.token, schedule="sleep", woke=lambda: told.append(2))
+    assert told == [1]
     await store.wake(T1)
     assert (await taken(store)).task_id == T1
     await store.wake(TaskId("unknown"))

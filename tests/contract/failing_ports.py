@@ -71,7 +71,10 @@ class Store(WatchedStore):
 
     async def append(self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any) -> list[AgentTaskItem]:
         self._may_fail([one.fact.kind for one in drafts])
-        return await super().append(task_id, version, drafts, **more)
+        items = await super().append(task_id, version, drafts, **more)
+        if more.get("schedule") == "sleep":
+            self.parked.set()
+        return items
 
     async def create(self, task_id: TaskId, drafts: Sequence[Draft]) -> list[AgentTaskItem]:
         self._may_fail([one.fact.kind for one in drafts])

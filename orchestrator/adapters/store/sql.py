@@ -145,11 +145,13 @@ _ADD_TASK: Final = """INSERT INTO tasks (task_id, status, version, head_hash, us
 # most appends change neither status nor queue.
 SET_HEAD: Final = "UPDATE tasks SET version = ?, head_hash = ?, updated_at = ?, lease_until = ? WHERE task_id = ?"
 SET_STATUS: Final = "UPDATE tasks SET status = ? WHERE task_id = ?"
+_SET_ALL: Final = """UPDATE tasks SET version = ?, head_hash = ?, updated_at = ?, status = ?,
+    due = ?, holder = ?, token = ?, lease_until = ?, lease_for = ?, waiting_for = ?, woken = ? WHERE task_id = ?"""
 _SET_ENTRY: Final = """UPDATE tasks SET due = ?, holder = ?, token = ?, lease_until = ?, lease_for = ?,
     waiting_for = ?, woken = ? WHERE task_id = ?"""
-_IS_STREAM: Final = "SELECT version FROM streams WHERE stream = ?"
+_IS_KNOWN: Final = """SELECT 'task' FROM tasks WHERE task_id = ? UNION ALL SELECT 'stream' FROM streams WHERE stream = ?
+    UNION ALL SELECT 'pruned' FROM pruned WHERE task_id = ?"""
 _SET_PINNED: Final = "UPDATE tasks SET pinned = ? WHERE task_id = ?"
-_IS_PRUNED: Final = "SELECT pruned_at FROM pruned WHERE task_id = ?"
 _RAISED: Final = "SELECT task_id FROM requests WHERE request_id = ?"
 _ADD_REQUEST: Final = "INSERT INTO requests (request_id, task_id) VALUES (?, ?)"
 _ADD_BLOB: Final = "INSERT INTO blobs (sha256, content) VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -241,13 +243,14 @@ def migrate(*, fresh: bool, upto: int = SCHEMA) -> Script[None]:
 def create(task_id: TaskId, drafts: Sequence[Draft], *, now: int) -> Script[list[AgentTaskItem]]:
     """The port's ``create``."""
     fact = sealing.submitted(drafts)
-    if (yield from head_of(task_id)) is not None:
+    known_as = {row[0] for row in (yield _IS_KNOWN, (task_id, task_id, task_id))}
+    if "task" in known_as:
         stored = yield from already_there(task_id, drafts)
         if stored is None:
             raise sealing.already_created(task_id)
         return stored
-    sealing.check_task_id(task_id, is_stream=bool((yield _IS_STREAM, (task_id,))))
-    if (yield _IS_PRUNED, (task_id,)):
+    sealing.check_task_id(task_id, is_stream="stream" in known_as)
+    if "pruned" in known_as:
         raise sealing.was_pruned(task_id)
     sealed = sealing.seal_drafts(drafts, task_id=task_id, version=0, head_hash=GENESIS_HASH)
     items = [item for item, _ in sealed]
@@ -282,7 +285,7 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
         # Who held it and finds it gone has lost it: it moved to another cell.
         raise sealing.no_task(task_id) if token is None else sealing.lease_lost(task_id)
     if token is not None and not holds(head.entry, token):
-        raise sealing.lease_lost(task_id)
+        return (yield from _given_back_with(wanted, head.entry))
     claim = () if token is None else wanted.claim
     receipt = wanted.receipt
     computers = yield from _computers_for(task_id, claim, wanted.number_for, receipt)
@@ -307,17 +310,28 @@ def append(wanted: Append, *, now: int) -> Script[list[AgentTaskItem]]:
         yield from put_blob(content, now=now)
     yield from add(task_id, sealed, drafts, now=now)
     entry = renewed(head.entry, now) if token is not None else head.entry
+    after = scheduled(entry._replace(waiting_for=None) if claim else entry, wanted.schedule, token, now)
     last = items[-1]
-    yield SET_HEAD, (last.version, last.hash, to_us(last.at), entry.lease_until, task_id)
-    if wanted.status.value != head.status:
-        yield SET_STATUS, (wanted.status.value, task_id)
+    at = to_us(last.at)
+    if after == entry and wanted.status.value == head.status:
+        yield SET_HEAD, (last.version, last.hash, at, entry.lease_until, task_id)
+    else:
+        yield _SET_ALL, (last.version, last.hash, at, wanted.status.value, *after, task_id)
     pinned = sealing.pinned_by(drafts)
     if pinned is not None:
         yield _SET_PINNED, (int(pinned), task_id)
-    after = scheduled(entry._replace(waiting_for=None) if claim else entry, wanted.schedule, token, now)
-    if after != entry:
-        yield from set_entry(task_id, after)
+    if wanted.schedule == "sleep" and entry.woken and wanted.woke is not None:
+        wanted.woke()
     return items
+
+
+def _given_back_with(wanted: Append, entry: Entry) -> Script[list[AgentTaskItem]]:
+    """What an append did that gave its lease back itself and was not answered. Raises LeaseLost for any other."""
+    is_its_own = wanted.schedule == "sleep" and entry.holder is None and entry.token == wanted.token
+    stored = (yield from already_there(wanted.task_id, wanted.drafts)) if is_its_own else None
+    if stored is None:
+        raise sealing.lease_lost(wanted.task_id)
+    return stored
 
 
 @cache

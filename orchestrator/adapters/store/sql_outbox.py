@@ -1,7 +1,7 @@
 """The outbox in SQL, as transaction scripts (see ``sql``): what people are still to be told.
 
-A row is written with its item, where there is any rule. What becomes of it is written with the state that it had before,
-so that two nodes never begin the same attempt.
+A row is written with its item, where there is any rule. What becomes of it is written with the state that it had
+before, so that two nodes never begin the same attempt.
 """
 
 from collections.abc import Iterable, Sequence

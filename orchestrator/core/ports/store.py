@@ -127,7 +127,8 @@ class TaskPersistenceManager(Protocol):
         somebody who holds no lease. ``number_for``: allot this computer's next number and put it
         into the (single) ``tool_started`` draft. ``claim``: claim these computers with it, and
         ``release``: give back all that the task has claimed; both for the holder of ``token`` only.
-        ``woke`` is called, in any thread, where a task that waited for one of them falls due by that.
+        ``woke`` is called, in any thread, where a task that waited for one of them falls due by that, or this one by
+        its "sleep", since it was woken while it was held.
         ``receipt``: allot one more number, below that of the draft, as ``allot_number`` does. It is not told of
         drafts that are already there.
         The grants of a ``decision_recorded`` are kept with it, and the grant of a ``tool_started`` is
@@ -135,9 +136,9 @@ class TaskPersistenceManager(Protocol):
 
         Raises NotFound; Conflict (version moved on, nothing written) unless the drafts' item ids
         are already there, which answers the stored items and uses no grant again; LeaseLost (the
-        token is not the lease's), which is checked before the version; ComputerClaimed (another task
-        has one) and GrantVoid (a grant that is to be used does not exist, was revoked, is over or
-        used up), with nothing written.
+        token is not the lease's, unless just these drafts gave it back), which is checked before the
+        version; ComputerClaimed (another task has one) and GrantVoid (a grant that is to be used does
+        not exist, was revoked, is over or used up), with nothing written.
         """
 
     async def record(self, drafts: Sequence[Draft], *, stream: str = SYSTEM_STREAM) -> list[AgentTaskItem]:

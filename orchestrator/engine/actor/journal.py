@@ -14,6 +14,7 @@ from functools import partial
 from orchestrator.core.errors import ComputerClaimed, Conflict
 from orchestrator.core.ports import Bus, Lease, Receipt
 from orchestrator.core.reply.response import PartialReply
+from orchestrator.core.task.effects import Rest, next_effects
 from orchestrator.core.task.facts import CallId, Fact, TaskEnded, TaskId, ToolStarted
 from orchestrator.core.task.fold import can_follow, fold, preview, sealed, with_findings
 from orchestrator.core.task.items import SYSTEM, Actor, Draft
@@ -130,6 +131,8 @@ class TaskJournal:
     """Whether the store may have claims of this task: those of an actor that was killed count too."""
     patience_s: float = 60.0
     """How long a store that is away is asked again."""
+    given_back: bool = False
+    """Whether the lease was given back with the last item: the task is over, and nothing is left to do for it."""
     _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def record(self, call_id: CallId) -> CallRecord:
@@ -190,6 +193,8 @@ class TaskJournal:
         The answer is whether a task falls due by that, this one or another. Raises Conflict, LeaseLost: nothing is
         given back then.
         """
+        if self.given_back:
+            return False
         keep = [one.call.computer for one in self.task.open_runs if one.call.computer is not None]
         return await self.service.store.park(
             self.lease, self.task.version, due=due, waiting_for=waiting_for, keep=keep if self.claimed else None
@@ -214,7 +219,8 @@ class TaskJournal:
     ) -> None:
         """Append ``drafts``, with which the task will be as ``after``, except for what only the store knows.
 
-        With the start of a call the step has its computers; with its own end they are given back.
+        With the start of a call the step has its computers; with its own end they are given back. With the end of the
+        task the lease is, too, unless something is left to do.
         """
         task = self.task
         if any(isinstance(one.fact, TaskEnded) for one in drafts):
@@ -223,6 +229,7 @@ class TaskJournal:
         started = next((one.fact for one in drafts if isinstance(one.fact, ToolStarted)), None)
         claim = () if started is None else step_computers(after)
         release = self.claimed and not after.calls
+        is_last = after.ended is not None and not after.calls and next_effects(after) == (Rest(),)
         woken: list[None] = []
         append = partial(
             self.service.store.append,
@@ -230,6 +237,7 @@ class TaskJournal:
             task.version,
             drafts,
             status=after.status,
+            schedule="sleep" if is_last else "keep",
             token=self.lease.token,
             number_for=None if started is None else started.computer,
             blobs=blobs,
@@ -240,6 +248,7 @@ class TaskJournal:
         )
         items = await patiently(append, for_s=self.patience_s)
         self.claimed = (self.claimed or bool(claim)) and not release
+        self.given_back = is_last
         self.task = sealed(after, items) if items[-1].version == after.version else fold(items, task)
         self.service.published(self.task, items)
         if woken:
