@@ -108,7 +108,7 @@ class _ReviewSession:
         self._present = present
         self._seq = 0
         self._held: list[tuple[Frame, int]] = []
-        """The frames that go with the next one, or a moment later."""
+        """The frames that are written next, together."""
         self._out: deque[bytes] = deque()
         """The frames that were not written yet, the first of them perhaps in part."""
         self._behind = 0
@@ -138,6 +138,7 @@ class _ReviewSession:
         if self.ends:
             for over in await left_lately(self._reviews.undoing, self._hears_of):
                 self._tell_over(over, Frame(review.TaskOver, **over))
+            self.flush()
         self._ready = True
         self._reviews.ready(self)
         self._look_again()
@@ -165,11 +166,12 @@ class _ReviewSession:
         requests.sort(key=lambda one: one.created_at)
         told = {"requests": tuple(requests), "questions": tuple(questions), "others": others}
         self._put(Frame(review.Snapshot, **told))
+        self.flush()
         self._reviews.has_told((*self._shown, *self._questions))
         return shown
 
     def tell(self, change: Change, rights: Rights) -> bool:
-        """Tell what is new of a task; True: a request that they had not seen so."""
+        """Make ready what is new of a task; True: a request that they had not seen so."""
         if self._behind > MOST_BEHIND:
             self.miss((change.task.task_id,))
             return False
@@ -189,7 +191,7 @@ class _ReviewSession:
         self._failed.set()
 
     def flush(self) -> None:
-        """Write what was held, at once if all before it is written. Raises OSError when the connection is over."""
+        """Write what is ready, at once if all before it is written. Raises OSError when the connection is over."""
         held, self._held = self._held, []
         if held and (self._out or not self._socket.write_framed(b"".join([one.framed(seq) for one, seq in held]))):
             texts = [one.numbered(seq) for one, seq in held]
@@ -220,7 +222,7 @@ class _ReviewSession:
         # Of a request that went to other people its former reviewers are told that it is over for them.
         if before is not None and (shown is None or shown.view.request_id != before.view.request_id):
             del self._shown[task.task_id]
-            self._put(change.closed(before.view.request_id), may_wait=True)
+            self._put(change.closed(before.view.request_id))
             before = None
         if shown is None or task.request is None:
             return False
@@ -241,7 +243,7 @@ class _ReviewSession:
             if question.question_id not in known:
                 self._put(change.question_opened(question))
         for question_id in sorted(known - asked):
-            self._put(change.question_closed(question_id), may_wait=True)
+            self._put(change.question_closed(question_id))
 
     def _reminds(self, request: OpenRequest | None) -> bool:
         """Whether there is a deadline of which this reviewer was not reminded."""
@@ -260,12 +262,10 @@ class _ReviewSession:
 
     # -- writing -------------------------------------------------------------------------
 
-    def _put(self, frame: Frame, *, may_wait: bool = False) -> None:
-        """Write a frame; one that ``may_wait`` goes with others where many look. Raises as ``flush``."""
+    def _put(self, frame: Frame) -> None:
+        """Make a frame ready; ``flush`` writes it."""
         self._seq += 1
         self._held.append((frame, self._seq))
-        if not (may_wait and self._reviews.flushes()):
-            self.flush()
 
     async def write(self) -> None:
         """Write what could not be written at once, and then ask for what was missed meanwhile."""
@@ -282,6 +282,7 @@ class _ReviewSession:
         # Who sends more than they read is not listened to meanwhile.
         await self._written.wait()
         self._put(Frame(kind, **fields))
+        self.flush()
 
     # -- listening -----------------------------------------------------------------------
 

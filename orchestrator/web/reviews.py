@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -40,6 +40,10 @@ logger = logging.getLogger(__name__)
 
 MOST_RUNNING: Final = 256
 """Tasks that are kept to be folded on: more than a node works on at once."""
+TOGETHER_S: Final = 0.05
+"""Where many look, what changes within this time is written to each of them at once: nobody sees it that late."""
+MOST_TOGETHER: Final = 32
+"""Tasks that are looked at before any of them is told."""
 
 # -- The parts of a change, encoded once
 
@@ -189,7 +193,7 @@ class Watcher(Protocol):
     """Whether they are told of tasks that are over."""
 
     def tell(self, change: Change, rights: Rights) -> bool:
-        """Tell what is new to them; True: a request that they had not seen so. Raises OSError when they are gone."""
+        """Make ready what is new to them; True: a request that they had not seen so."""
 
     def miss(self, task_ids: Iterable[TaskId]) -> None:
         """These changed while they could not be told: ask for another look later."""
@@ -198,7 +202,25 @@ class Watcher(Protocol):
         """End the connection: something could not be told, and the next snapshot has it."""
 
     def flush(self) -> None:
-        """Write what was held for a moment. Raises OSError when they are gone."""
+        """Write what they were told. Raises OSError when they are gone."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is to be told of one task, and those who were past their snapshots before it was read."""
+
+    change: Change
+    rights: Rights
+    ready: Sequence[Watcher]
+
+
+def _flushed(watcher: Watcher) -> bool:
+    """Whether a reviewer is still there to be written to."""
+    try:
+        watcher.flush()
+    except OSError:
+        return False
+    return True
 
 
 class Reviews:
@@ -219,7 +241,6 @@ class Reviews:
         self._running: dict[TaskId, AgentTask] = {}
         """Tasks that changed lately and have not ended, as they were then."""
         self._ends: list[Callable[[], object]] = []
-        self._flushing: asyncio.TimerHandle | None = None
 
     @contextlib.contextmanager
     def watched_by(self, watcher: Watcher) -> Any:
@@ -238,9 +259,6 @@ class Reviews:
             if not self._watchers and not self._starting:
                 for end in self._ends:
                     end()
-                if self._flushing is not None:
-                    self._flushing.cancel()
-                    self._flushing = None
                 for kept in (self._changed, self._told, self._open, self._running):
                     kept.clear()
 
@@ -259,19 +277,6 @@ class Reviews:
     def has_told(self, task_ids: Iterable[TaskId]) -> None:
         """Somebody was told that something waits there, so that they hear when it is over."""
         self._told.update(task_ids)
-
-    def flushes(self) -> bool:
-        """Whether so many look that what nobody has to act on waits a moment, to be written with what comes next."""
-        pause_s = apart_s(len(self._watchers))
-        if pause_s and self._flushing is None:
-            self._flushing = asyncio.get_running_loop().call_later(pause_s, self._flush)
-        return pause_s > 0
-
-    def _flush(self) -> None:
-        self._flushing = None
-        for watcher in self._watchers:
-            with contextlib.suppress(OSError):
-                watcher.flush()
 
     async def shown(self, task: AgentTask) -> Shown:
         """The open request of a task, made once for each version, and the same object as long as it looks the same."""
@@ -305,33 +310,53 @@ class Reviews:
         while True:
             await self._woken.wait()
             self._woken.clear()
+            await asyncio.sleep(min(TOGETHER_S, apart_s(len(self._watchers))))
             while self._changed:
-                task_id = next(iter(self._changed))
-                written = self._changed.pop(task_id)
-                try:
-                    # It may have been pruned since it changed; or a newer version works on it, whose endpoints tell.
-                    with contextlib.suppress(NotFound, NewerSchema, JournalBroken):
-                        await patiently(partial(self._look, task_id, written), for_s=math.inf)
-                except Exception:
-                    logger.exception("the reviewer sockets met a defect", extra={"task_id": task_id})
-                    for watcher in (*self._starting, *self._watchers):
-                        watcher.fail()
+                found = [await self._look_at_next() for _ in range(min(len(self._changed), MOST_TOGETHER))]
+                for task, reader in self._tell_all([one for one in found if one is not None]):
+                    await self._note(task, reader)
 
-    async def _look(self, task_id: TaskId, written: AgentTask | None) -> None:
+    async def _look_at_next(self) -> _Found | None:
+        task_id = next(iter(self._changed))
+        written = self._changed.pop(task_id)
+        try:
+            # It may have been pruned since it changed; or a newer version works on it, whose endpoints tell.
+            with contextlib.suppress(NotFound, NewerSchema, JournalBroken):
+                return await patiently(partial(self._look, task_id, written), for_s=math.inf)
+        except Exception:
+            logger.exception("the reviewer sockets met a defect", extra={"task_id": task_id})
+            for watcher in (*self._starting, *self._watchers):
+                watcher.fail()
+        return None
+
+    async def _look(self, task_id: TaskId, written: AgentTask | None) -> _Found | None:
         # Before the task is loaded: a snapshot that is told meanwhile may be newer than this.
         ready = tuple(self._watchers)
         task = await self._by_now(task_id, written)
         waits = task.request is not None or any(record.state is CallState.ASKING for record in task.calls)
         if not waits and task_id not in self._told and not _left(task):
-            return
+            return None
         if task.request is None:
             self._open.pop(task_id, None)
         rights = Rights(self.service.authorizer, task)
         change = await self._change(task, rights, ready)
         (self._told.add if waits else self._told.discard)(task_id)
-        opened = [one for one in ready if one in self._watchers and self._tell(one, change, rights)]
-        if opened:
-            await self.service.noted(task, "notified", opened[0].identity)
+        return _Found(change, rights, ready)
+
+    def _tell_all(self, found: Sequence[_Found]) -> list[tuple[AgentTask, Identity]]:
+        """Tell each reviewer all of it in one write; the tasks with a request that is new, each to such a reader."""
+        told = [
+            (one.change.task, watcher)
+            for one in found
+            for watcher in one.ready
+            if watcher in self._watchers and self._tell(watcher, one.change, one.rights)
+        ]
+        gone = {watcher for watcher in self._watchers if not _flushed(watcher)}
+        return [*{task.task_id: (task, who.identity) for task, who in reversed(told) if who not in gone}.values()]
+
+    async def _note(self, task: AgentTask, reader: Identity) -> None:
+        with contextlib.suppress(NotFound, NewerSchema, JournalBroken):
+            await patiently(partial(self.service.noted, task, "notified", reader), for_s=math.inf)
 
     async def _by_now(self, task_id: TaskId, written: AgentTask | None) -> AgentTask:
         """A task as it was ``written``, or else folded on from its last change. Raises as ``load``.
@@ -358,8 +383,6 @@ class Reviews:
     def _tell(self, watcher: Watcher, change: Change, rights: Rights) -> bool:
         try:
             return watcher.tell(change, rights)
-        except OSError:
-            return False
         except Exception:
             logger.exception("the reviewer socket of %s met a defect", watcher.identity.name)
             watcher.fail()

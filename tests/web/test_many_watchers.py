@@ -20,9 +20,9 @@ from orchestrator.core.approval.presentation import hitl_response
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.fold import fold
 from orchestrator.core.text.redact import redact
-from orchestrator.web import events as web_events
+from orchestrator.web import reviews as web_reviews
 from orchestrator.web.events import Told, _TaskEvents
-from orchestrator.web.reviews import Frame
+from orchestrator.web.reviews import Frame, Reviews
 from orchestrator.web.sockets import DirectSocket, text_frames
 from tests.harness.endpoints import ByPrompt, stream
 from tests.harness.support import Disk, call
@@ -187,24 +187,45 @@ async def test_who_joins_others_reads_nothing(server: Server, monkeypatch: pytes
     assert (cost["load"], cost["read"], cost["folded"]) == (0, 0, 0)
 
 
-async def test_the_end_of_a_request_goes_with_the_next(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many reviewers hear of it by the write that tells the next request; one alone hears it at once."""
+@contextmanager
+def held_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Reviewers who come now hear of nothing until the function is called, and then of all in one turn of the loop."""
+    held: list[Callable[[], None]] = []
+    hear = Reviews._hear
+
+    def let_go() -> None:
+        for one in held:
+            one()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Reviews, "_hear", lambda self, payload: held.append(lambda: hear(self, payload)))
+        yield let_go
+
+
+async def test_what_changes_together_is_one_write(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a request and the next one, of two tasks, come in this order to each reviewer, and at once."""
     sam = await server.person("sam", "reviewer")
-    for many, writes in ((1, 2), (20, 1)):
+    for many in (1, 20):
         request = await asked(server)
-        with monkeypatch.context() as patched:
-            patched.setattr(web_events, "EACH_S", HANG_S)
-            patched.setattr(web_events, "AT_ONCE_S", 10 * HANG_S)
-            patched.setattr(web_events, "APART_S", HANG_S)
+        with held_back(monkeypatch) as let_go:
             async with reviewers(server, many, sam) as looking:
+                await server.ask("POST", request["rejection_url"])
+                later = await asked(server)
                 with counting(server, monkeypatch) as cost:
-                    await server.ask("POST", request["rejection_url"])
-                    later = await asked(server)
+                    let_go()
                     for one in looking:
                         closed, opened = await one.hear(), await one.hear()
                         assert (closed["type"], closed["request_id"]) == ("request_closed", request["request_id"])
                         assert opened["request"]["request_id"] == later["request_id"]
-        assert cost["written"] == writes * many
+        assert cost["written"] == many
+
+
+async def test_who_looks_alone_hears_at_once(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long many would wait for what changes together."""
+    monkeypatch.setattr(web_reviews, "TOGETHER_S", 10 * HANG_S)
+    async with reviewers(server, 1, server.admin) as (reviewer,):
+        request = await asked(server)
+        assert (await reviewer.hear("request_opened"))["request"]["request_id"] == request["request_id"]
 
 
 async def test_another_reviewer_costs_a_write_and_nothing_else(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
