@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, assert_never
 
 from orchestrator.core.approval.approval import HitlResponse
@@ -19,12 +19,18 @@ from orchestrator.core.wire import review
 from orchestrator.engine.undo import Undoing
 from orchestrator.web.errors import problem
 from orchestrator.web.peers import Attempts
-from orchestrator.web.reviews import Change, Frame, Reviews, Rights, Shown, left_lately, questions_of
+from orchestrator.web.reviews import LEFT, Change, Frame, Reviews, Rights, Shown, left_behind, questions_of
 
 logger = logging.getLogger(__name__)
 
 MOST_BEHIND: Final = 256 * 1024
 """Bytes that wait for one reviewer; beyond it they are told later how the tasks are by then."""
+MAX_TOLD: Final = 10
+"""Tasks that were over before somebody connected, of which they are told: half of a screen of lines."""
+TOLD_FOR: Final = timedelta(days=3)
+"""They are told of those of this time: a weekend."""
+_LOOKED_AT: Final = 50
+"""Tasks of each status that are looked through for them, since each journal has to be read."""
 MAX_PLACES: Final = 1000
 """Places of one preview: about a quarter of the megabyte that a usual client of WebSockets takes."""
 
@@ -41,6 +47,23 @@ async def previewed(undoing: Undoing, message: review.UndoTask, by: Identity) ->
         "cannot_be_undone": told_limits(preview.untold),
         "not_heard": told_limits(preview.open),
     }
+
+
+async def left_lately(undoing: Undoing, concerns: Callable[[AgentTask], bool]) -> list[dict[str, Any]]:
+    """The fields of a ``task_over`` for each task that was over lately and that no undo takes back, newest first."""
+    service, lately = undoing.service, []
+    since = service.clock.now() - TOLD_FOR
+    rows = [row for status in LEFT for row in await service.list_tasks(status=status, limit=_LOOKED_AT)]
+    for row in sorted(rows, key=lambda one: one.updated_at, reverse=True):
+        task = await service.if_known(row.task_id) if row.updated_at > since else None
+        # It may have been pruned since it was listed.
+        if task is None or task.undone_by or not concerns(task):
+            continue
+        over = await left_behind(undoing, task)
+        lately += [over] if over is not None else []
+        if len(lately) == MAX_TOLD:
+            break
+    return lately
 
 
 class TextSocket(Protocol):

@@ -13,11 +13,11 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property, partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from orchestrator.core.approval.approval import CallState, HitlResponse
 from orchestrator.core.approval.presentation import LIST_CHARS
@@ -36,6 +36,7 @@ from orchestrator.engine.undo import Undoing
 from orchestrator.web.events import apart_s
 from orchestrator.web.sockets import text_frames
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 MOST_RUNNING: Final = 256
@@ -314,15 +315,18 @@ class Reviews:
             while self._changed:
                 found = [await self._look_at_next() for _ in range(min(len(self._changed), MOST_TOGETHER))]
                 for task, reader in self._tell_all([one for one in found if one is not None]):
-                    await self._note(task, reader)
+                    await self._patiently(task.task_id, partial(self.service.noted, task, "notified", reader))
 
     async def _look_at_next(self) -> _Found | None:
         task_id = next(iter(self._changed))
-        written = self._changed.pop(task_id)
+        return await self._patiently(task_id, partial(self._look, task_id, self._changed.pop(task_id)))
+
+    async def _patiently(self, task_id: TaskId, work: Callable[[], Awaitable[T]]) -> T | None:
+        """What is done for a task, also where the store is away for a while; None: it cannot be done."""
         try:
             # It may have been pruned since it changed; or a newer version works on it, whose endpoints tell.
             with contextlib.suppress(NotFound, NewerSchema, JournalBroken):
-                return await patiently(partial(self._look, task_id, written), for_s=math.inf)
+                return await patiently(work, for_s=math.inf)
         except Exception:
             logger.exception("the reviewer sockets met a defect", extra={"task_id": task_id})
             for watcher in (*self._starting, *self._watchers):
@@ -353,10 +357,6 @@ class Reviews:
         ]
         gone = {watcher for watcher in self._watchers if not _flushed(watcher)}
         return [*{task.task_id: (task, who.identity) for task, who in reversed(told) if who not in gone}.values()]
-
-    async def _note(self, task: AgentTask, reader: Identity) -> None:
-        with contextlib.suppress(NotFound, NewerSchema, JournalBroken):
-            await patiently(partial(self.service.noted, task, "notified", reader), for_s=math.inf)
 
     async def _by_now(self, task_id: TaskId, written: AgentTask | None) -> AgentTask:
         """A task as it was ``written``, or else folded on from its last change. Raises as ``load``.
@@ -407,35 +407,13 @@ def _is_note(fact: Fact) -> bool:
 
 MAX_CHANGES: Final = 20
 """Named of a task that is over: the first screen of them."""
-MAX_TOLD: Final = 10
-"""Tasks that were over before somebody connected, of which they are told: half of a screen of lines."""
-TOLD_FOR: Final = timedelta(days=3)
-"""They are told of those of this time: a weekend."""
-_LEFT: Final = (TaskStatus.FAILED, TaskStatus.CANCELED)
-_LOOKED_AT: Final = 50
-"""Tasks of each status that are looked through for them, since each journal has to be read."""
-
-
-async def left_lately(undoing: Undoing, concerns: Callable[[AgentTask], bool]) -> list[dict[str, Any]]:
-    """The fields of a ``task_over`` for each task that was over lately and that no undo takes back, newest first."""
-    service, lately = undoing.service, []
-    since = service.clock.now() - TOLD_FOR
-    rows = [row for status in _LEFT for row in await service.list_tasks(status=status, limit=_LOOKED_AT)]
-    for row in sorted(rows, key=lambda one: one.updated_at, reverse=True):
-        task = await service.if_known(row.task_id) if row.updated_at > since else None
-        # It may have been pruned since it was listed.
-        if task is None or task.undone_by or not concerns(task):
-            continue
-        over = await left_behind(undoing, task)
-        lately += [over] if over is not None else []
-        if len(lately) == MAX_TOLD:
-            break
-    return lately
+LEFT: Final = (TaskStatus.FAILED, TaskStatus.CANCELED)
+"""The statuses of tasks that may leave something."""
 
 
 def _left(task: AgentTask) -> bool:
     """Whether a task ended without success."""
-    return task.ended is not None and task.status in _LEFT
+    return task.ended is not None and task.status in LEFT
 
 
 async def left_behind(undoing: Undoing, task: AgentTask) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.undo.wanted import Restoration
 from orchestrator.engine.undo import Undoing
-from orchestrator.web.reviews import MAX_TOLD, TOLD_FOR, left_lately
+from orchestrator.web.reviewer import MAX_TOLD, TOLD_FOR, left_lately
 from tests.engine.test_actor import ALICE, FARM, Bench, rules
 from tests.harness.support import Disk, FakeComputers, Listening, call, final, says
 
