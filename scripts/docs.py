@@ -238,7 +238,7 @@ def page_tools() -> str:
     ]
     for spec in BUILT_IN_CATALOG.values():
         if not spec.planned:
-            known = {"example": spec.example, "texts": spec.text_args, "edits": spec.edits, "runs": spec.runs}
+            known = {"example": dict(spec.example), "texts": spec.text_args, "edits": spec.edits, "runs": spec.runs}
             rows = [f"    {key}: {json.dumps(value)}," for key, value in known.items() if value or key == "example"]
             lines += [f"  {spec.name}: {{", *rows, "  },"]
     return "\n".join([*lines, "};"]) + "\n"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.core.policy import BUILT_IN_CATALOG, Governance, Recovery, ToolSpec
+from orchestrator.core.policy.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.task.facts import Observed
 from orchestrator.core.wire.wire import RunId
 from orchestrator.tools import local
@@ -49,7 +50,7 @@ class Tool:
 
     async def __call__(self, deps: CCAgentDeps, **args: Any) -> str:
         """Call the function with checked arguments. Raises ReplyRefused, ToolFailed."""
-        checked = self.spec.args.model_validate(args).model_dump(exclude={"computer"})
+        checked = ALL_TOOL_ARGS[self.name].model_validate(args).model_dump(exclude={"computer"})
         return await self.function(deps, **checked)
 
     @property

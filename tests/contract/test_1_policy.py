@@ -12,7 +12,7 @@ import pytest
 from orchestrator import FunctionCall, check_for_intervention, evaluate, load_policy
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.policy import BUILT_IN_CATALOG
-from orchestrator.core.policy.catalog import TOOL_ARGS
+from orchestrator.core.reply.response import TOOL_ARGS
 from orchestrator.runtime.policy_file import GROUP
 from tests.contract.parts import EVERYTHING, LOOKING, RUNNING, WRITE, Playing, calls_of, changes_in, policy, rule
 from tests.harness.support import call, final, says

@@ -403,7 +403,7 @@ async def test_b8_a_tool_of_another_version_is_another_call(
         task_id, request = await server.asked()
         old = BUILT_IN_CATALOG["cc_write"]
         # What a new release of the program does to its catalog.
-        monkeypatch.setitem(BUILT_IN_CATALOG, "cc_write", old.model_copy(update={"version": old.version + 1}))
+        monkeypatch.setitem(BUILT_IN_CATALOG, "cc_write", old._replace(version=old.version + 1))
         await server.decide(request, "approve")
         again = await _shown_anew(server, task_id, request, "digest_mismatch")
         assert again["action_digest"] != request["action_digest"]

@@ -13,7 +13,7 @@ from orchestrator.core.errors import Forbidden, InvalidDecision, InvalidRequest,
 from orchestrator.core.evidence.evidence import NOTHING
 from orchestrator.core.model_view.masks import seen_by
 from orchestrator.core.policy import Effect, RiskLevel
-from orchestrator.core.policy.catalog import TOOL_ARGS
+from orchestrator.core.reply.response import TOOL_ARGS
 from orchestrator.core.task import facts
 from orchestrator.core.task.fold import fold
 from orchestrator.core.task.items import Actor, decode_item, encode_item

@@ -20,9 +20,10 @@ from orchestrator.core.policy import (
     told_of_roles,
     tools_without_a_rule,
 )
-from orchestrator.core.policy.catalog import TOOL_ARGS, CcLabelArgs, CcMoveArgs
 from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
 from orchestrator.core.policy.rules import content_of
+from orchestrator.core.policy.tool_args import CcLabelArgs
+from orchestrator.core.reply.response import TOOL_ARGS
 from tests.core.policies import judge, policy, rule
 
 # -- the catalog --------------------------------------------------------------------------
@@ -64,7 +65,6 @@ def test_a_catalog_may_be_brought_along() -> None:
     spec = ToolSpec(
         name="cc_move",
         plugin="cc",
-        args=CcMoveArgs,
         recovery="by_state",
         governance=Governance(requires_hitl=False, mutates=True, risk=RiskLevel.LOW),
         path_args=("path", "to"),

@@ -15,8 +15,8 @@ from orchestrator.core.policy import (
     default_policy,
     evaluate,
 )
-from orchestrator.core.policy.catalog import TOOL_ARGS
 from orchestrator.core.policy.explanation import MAX_SUMMARY_CHARS, summary
+from orchestrator.core.reply.response import TOOL_ARGS
 from tests.core.policies import policy, rule
 
 VERBS = {"run at once": Effect.ALLOW, "wait for a person": Effect.ASK, "are denied": Effect.DENY}

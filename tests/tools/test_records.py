@@ -16,12 +16,13 @@ from orchestrator.core.policy import (
     Effect,
     FunctionCall,
     PolicyContext,
+    ToolSpec,
     default_policy,
     evaluate,
     load_policy,
 )
-from orchestrator.core.policy.catalog import ALL_TOOL_ARGS, TOOL_ARGS
-from orchestrator.core.policy.tool_spec import OnComputer, ToolSpec
+from orchestrator.core.policy.tool_args import ALL_TOOL_ARGS, OnComputer
+from orchestrator.core.reply.response import TOOL_ARGS
 from orchestrator.core.reply.schema import reply_schema
 from orchestrator.core.wire import wire
 from orchestrator.core.wire.link import ComputerLink
@@ -62,13 +63,14 @@ def test_the_registry_and_the_records_are_of_the_same_tools() -> None:
 @EACH
 def test_a_record_says_what_a_call_takes(spec: ToolSpec) -> None:
     """A model with a sentence for the prompt, and arguments of its own in each part that names some."""
-    fields = set(spec.args.model_fields)
-    assert (spec.args.__doc__ or "").strip().endswith((".", "1"))
-    assert issubclass(spec.args, OnComputer) is (spec.plugin == "cc")
+    model = ALL_TOOL_ARGS[spec.name]
+    fields = set(model.model_fields)
+    assert (model.__doc__ or "").strip().endswith((".", "1"))
+    assert issubclass(model, OnComputer) is (spec.plugin == "cc")
     assert spec.plugin == (spec.name.partition("_")[0] if spec.name.startswith(("cc_", "local_")) else "people")
     assert {*spec.path_args, *spec.text_args, *filter(None, [spec.edits])} <= fields
     assert ("path" in fields) is ("path" in spec.path_args)
-    spec.args.model_validate(dict(spec.example))
+    model.model_validate(dict(spec.example))
     assert spec.example or not fields - {"computer"}, "an example is missing"
 
 

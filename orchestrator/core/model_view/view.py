@@ -19,7 +19,7 @@ from orchestrator.core.model_view.masks import Mask, seen_by
 from orchestrator.core.model_view.prompt import Count, Plan, Prompt, Window, estimate, masked
 from orchestrator.core.model_view.rows import Pins, row
 from orchestrator.core.policy import SecretsToModel
-from orchestrator.core.policy.tool_spec import shown_args
+from orchestrator.core.policy.tool_args import shown_args
 from orchestrator.core.reply.response import TOOL_ARGS
 from orchestrator.core.task.facts import EarlierTask
 from orchestrator.core.task.repeats import NUDGE_AT, nudge

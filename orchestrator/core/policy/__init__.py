@@ -1,7 +1,7 @@
 """The gate's rules: a catalog of tools, rules on canonical arguments, one pure evaluation.
 
-The parts, from the ground up: ``verdicts`` (effects, risks, the verdict), ``tool_spec`` (the record
-of a tool), ``catalog`` (all records),
+The parts, from the ground up: ``verdicts`` (effects, risks, the verdict), ``catalog`` (the
+records of the tools), ``tool_args`` (what a call of each takes),
 ``calls`` (what is judged), ``linear`` (regular expressions), ``command_line`` (which programs a
 line runs), ``rules`` and ``requests`` (what a file says), ``args``, ``programs`` and ``matching``
 (whether a rule matches), ``custom`` (plugins), ``document`` (the file), ``judging`` (the verdict),
@@ -15,7 +15,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, RUNNERS, ToolCatalog
+    from orchestrator.core.policy.catalog import (
+        BUILT_IN_CATALOG,
+        MIXED,
+        RUNNERS,
+        Governance,
+        Recovery,
+        ToolCatalog,
+        ToolSpec,
+    )
     from orchestrator.core.policy.document import (
         Example,
         ExampleCall,
@@ -40,7 +48,6 @@ if TYPE_CHECKING:
     from orchestrator.core.policy.match import AnyCall, FunctionCall
     from orchestrator.core.policy.rights import RoleRights, Undo
     from orchestrator.core.policy.rules import ArgRule, Family, PolicyRule
-    from orchestrator.core.policy.tool_spec import Governance, Recovery, ToolSpec
     from orchestrator.core.policy.verdicts import (
         MAX_FORMER_LABELS,
         Effect,
@@ -58,7 +65,10 @@ _PARTS = {
         "BUILT_IN_CATALOG",
         "MIXED",
         "RUNNERS",
+        "Governance",
+        "Recovery",
         "ToolCatalog",
+        "ToolSpec",
     ),
     "document": (
         "Example",
@@ -105,11 +115,6 @@ _PARTS = {
         "ArgRule",
         "Family",
         "PolicyRule",
-    ),
-    "tool_spec": (
-        "Governance",
-        "Recovery",
-        "ToolSpec",
     ),
     "verdicts": (
         "MAX_FORMER_LABELS",

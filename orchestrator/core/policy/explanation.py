@@ -7,7 +7,7 @@ from typing import Final, Literal
 from orchestrator.core.approval.workflow import Step, told_workflow, with_quorum
 from orchestrator.core.errors import UnsafePath
 from orchestrator.core.policy.approvals import workflows_of
-from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolCatalog, ToolSpec
 from orchestrator.core.policy.document import Policy
 from orchestrator.core.policy.evaluation import NO_CONTEXT, default_policy
 from orchestrator.core.policy.judgement import CustomPolicy, CustomVerdict, Heard, hear, judge_heard, subject_of
@@ -22,7 +22,6 @@ from orchestrator.core.policy.match import (
     Subject,
     ready,
 )
-from orchestrator.core.policy.tool_spec import ToolSpec
 from orchestrator.core.policy.verdicts import Effect, PolicyContext, PolicyDecision, strictness
 from orchestrator.core.values import Value
 

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from orchestrator.core.errors import UnsafePath
-from orchestrator.core.policy.catalog import ToolCatalog, tools_of_models
+from orchestrator.core.policy.catalog import ToolCatalog, ToolSpec, tools_of_models
 from orchestrator.core.policy.document import Policy
 from orchestrator.core.policy.match import MAYBE, NO, AnyCall, FunctionCall, ReadyRule, Subject
 from orchestrator.core.policy.rules import CUSTOM_PREFIX, PolicyRule
-from orchestrator.core.policy.tool_spec import ToolSpec
 from orchestrator.core.policy.verdicts import (
     Effect,
     PolicyContext,

@@ -9,12 +9,12 @@ from typing import Any, Final, get_args
 from pydantic import ValidationError
 
 from orchestrator.core.errors import PolicyInvalid, UnsafePath, said_of
-from orchestrator.core.policy.catalog import ALL_TOOL_ARGS, BUILT_IN_CATALOG, MIXED, RUNNERS
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, MIXED, RUNNERS, ToolSpec
 from orchestrator.core.policy.document import Example, Policy
 from orchestrator.core.policy.judgement import CustomPolicy, judge
 from orchestrator.core.policy.match import FunctionCall
 from orchestrator.core.policy.rules import ArgRule, PolicyRule
-from orchestrator.core.policy.tool_spec import ToolSpec
+from orchestrator.core.policy.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.text.paths import canonical_path
 
 # -- The shipped policy, as the text that the first ``serve`` writes to ``policy.toml``

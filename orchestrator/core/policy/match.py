@@ -19,11 +19,10 @@ from typing import Any, Final, Protocol
 from pydantic import Field
 from pydantic_core import PydanticUndefined
 
-from orchestrator.core.policy.catalog import ALL_TOOL_ARGS, BUILT_IN_CATALOG
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG, ToolSpec
 from orchestrator.core.policy.command_line import Runs, is_allowed, is_hit, resolved_program, runs_of, spellings
 from orchestrator.core.policy.linear import LinearPattern
 from orchestrator.core.policy.rules import ArgRule, PolicyRule
-from orchestrator.core.policy.tool_spec import ToolSpec
 from orchestrator.core.policy.verdicts import RISKS, Effect, PolicyContext, RiskLevel, severity
 from orchestrator.core.text.paths import canonical_path, path_matches
 from orchestrator.core.text.visible import without_hidden
@@ -114,6 +113,8 @@ def find(args: Mapping[str, Any], tokens: Sequence[str], spec: ToolSpec) -> Any:
 
 
 def _default(tool: str, name: str) -> Any:
+    from orchestrator.core.policy.tool_args import ALL_TOOL_ARGS
+
     model = ALL_TOOL_ARGS.get(tool)
     field = model.model_fields.get(name) if model else None
     return None if field is None or field.default is PydanticUndefined else field.default

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from orchestrator.core.errors import ReplyRefused, said_of
 from orchestrator.core.model_view.prompt import CUT_OFF
-from orchestrator.core.policy.catalog import ALL_TOOL_ARGS, TOOL_ARGS
-from orchestrator.core.policy.tool_spec import shown_args
+from orchestrator.core.policy.catalog import BUILT_IN_CATALOG
+from orchestrator.core.policy.tool_args import ALL_TOOL_ARGS, shown_args
 from orchestrator.core.reply.fences import behind_thoughts
 from orchestrator.core.reply.objects import reply_in
 from orchestrator.core.reply.scanner import LONG_CHARS, MAX_CALLS, name, quoted, refuse, strict
@@ -29,6 +29,11 @@ MAX_REPLY_CHARS: Final = 400_000
 """Above any sane token limit; bounds what the reader looks at."""
 _AROUND: Final = f"{BLANKS}\u00a0\u200b\ufeff"
 """What may stand around a reply and says nothing: blanks and byte order marks."""
+
+TOOL_ARGS: Final[Mapping[str, type[BaseModel]]] = {
+    name: model for name, model in ALL_TOOL_ARGS.items() if not BUILT_IN_CATALOG[name].planned
+}
+"""The built-in tools that models call, and their arguments."""
 
 StatedRisk = Literal["low", "medium", "high", "critical"]
 

@@ -16,7 +16,7 @@ from typing import Any, Final, get_args
 from pydantic import BaseModel
 
 from orchestrator.core.errors import InvalidRequest
-from orchestrator.core.policy.tool_spec import shown_args
+from orchestrator.core.policy.tool_args import shown_args
 from orchestrator.core.reply.response import MAX_CALLS, TOOL_ARGS, StatedRisk
 
 MAX_EXPLANATION_CHARS: Final = 400

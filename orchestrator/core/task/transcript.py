@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from orchestrator.core.approval.workflow import told_person
 from orchestrator.core.evidence.report import report, says_the_model
-from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
 from orchestrator.core.task import facts
 from orchestrator.core.task.choices import numbered
 from orchestrator.core.task.facts import CANNOT_BE_KNOWN, CallId
@@ -210,6 +209,8 @@ def _short(value: Any) -> Any:
 
 def _as_declared(call: facts.ToolCall) -> dict[str, Any]:
     """The arguments in the order in which the tool declares them; the journal sorts them."""
+    from orchestrator.core.policy.tool_args import ALL_TOOL_ARGS
+
     model = ALL_TOOL_ARGS.get(call.tool)
     declared = [name for name in model.model_fields if name in call.args] if model else []
     return {name: _short(call.args[name]) for name in dict.fromkeys((*declared, *call.args))}

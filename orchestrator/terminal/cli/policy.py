@@ -38,7 +38,7 @@ FAMILIES: Final = "computer, advanced, turtle, pocket or command"
 
 def arguments_of(tool: str, values: Sequence[str], text: str) -> dict[str, Any]:
     """The call's arguments as they were typed. Raises InvalidRequest."""
-    from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
+    from orchestrator.core.policy.tool_args import ALL_TOOL_ARGS
 
     model = ALL_TOOL_ARGS.get(tool)
     given = _object(text) if text else {}

@@ -407,7 +407,7 @@ def _call(call: "RequestedCallView", number: str) -> Iterator[Line]:
 
 def _arguments(call: "RequestedCallView") -> Iterator[Line]:
     """All arguments, those of the tool first and in its order; what the diff shows only there."""
-    from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
+    from orchestrator.core.policy.tool_args import ALL_TOOL_ARGS
 
     model = ALL_TOOL_ARGS.get(call.tool)
     declared = [name for name in model.model_fields if name in call.args] if model else []

@@ -11,7 +11,7 @@ from textual.widgets import Input, Static, TextArea
 
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.policy import told_of_gaps, told_of_roles, tools_without_a_rule
-from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
+from orchestrator.core.policy.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.reply.scanner import doubled_key
 from orchestrator.core.text.visible import one_line
 from orchestrator.terminal.output import counted

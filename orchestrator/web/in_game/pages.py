@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from orchestrator.core.approval.approval import HitlResponse, RequestedCallView, TeamView
 from orchestrator.core.policy import RiskLevel
-from orchestrator.core.policy.catalog import ALL_TOOL_ARGS
+from orchestrator.core.policy.tool_args import ALL_TOOL_ARGS
 from orchestrator.core.text.patch import unified_diff
 from orchestrator.core.text.visible import visible
 
