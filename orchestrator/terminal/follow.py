@@ -12,19 +12,19 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from orchestrator.client import PATIENCE_S, Back, Client, Event, Hint, Lost, ServerRefused, ServerUnreachable
-from orchestrator.core.approval.approval import WHO_DECIDES, HitlResponse
 from orchestrator.core.errors import FrameRefused, OrchestratorError
 from orchestrator.core.task import facts
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.text.visible import one_line, visible
-from orchestrator.terminal.console import ClientDesk, Console, InputEnded, Overtaken, read_line
 from orchestrator.terminal.output import Screen
 from orchestrator.terminal.progress import View
-from orchestrator.terminal.review.channel import answer_prompt, body_of, request_of
-from orchestrator.terminal.review.edit import Drafts
+
+if TYPE_CHECKING:
+    # The parts that ask a person are imported when one is asked: most tasks are only watched.
+    from orchestrator.terminal.review.edit import Drafts
 
 _TICK_S: Final = 0.25
 """How often the clock on the screen moves, and how soon a prompt notices that it is no longer needed."""
@@ -38,7 +38,7 @@ _MAX_AHEAD: Final = 1000
 """Events read ahead of the screen."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Follower:
     """Follows tasks of one server, one after another."""
 
@@ -58,7 +58,8 @@ class Follower:
     """The requests that were asked or told once, and are not asked again."""
     _told: set[str] = field(default_factory=set)
     """The tasks whose goal was shown."""
-    _kept: Drafts = field(default_factory=Drafts)
+    _kept: "Drafts | None" = None
+    """The edits that were not taken yet; None: nobody was asked."""
     _mine: frozenset[str] = frozenset()
     """Whether this person is known to decide for the task."""
     _lost: bool = False
@@ -199,7 +200,7 @@ class Follower:
             return self._asked(task_id, "question", question["question_id"], lambda: self._answer(task_id, question))
         if request is None or self._key(request) in self._left:
             return False
-        return self._asked(task_id, "request", self._key(request), lambda: self._decide(request_of(request)))
+        return self._asked(task_id, "request", self._key(request), lambda: self._decide(request))
 
     def _key(self, request: dict[str, Any]) -> str:
         """A request as it was shown: with other calls it is asked for again."""
@@ -210,6 +211,9 @@ class Follower:
             self._left.add(key)
             self.view.note("It waits for a person: `cc-orchestrator review` decides and answers.")
             return False
+        from orchestrator.core.approval.approval import WHO_DECIDES
+        from orchestrator.terminal.console import InputEnded, Overtaken
+
         if not self._may_decide(task_id, what):
             if not self._still(task_id, key):
                 return True
@@ -257,9 +261,14 @@ class Follower:
 
     # -- asking --------------------------------------------------------------------------
 
-    def _decide(self, request: HitlResponse) -> bool:
+    def _decide(self, told: dict[str, Any]) -> bool:
         """Show a request and carry out what the person says; False: they left it open."""
-        screen = self._asking()
+        from orchestrator.terminal.console import ClientDesk, Console
+        from orchestrator.terminal.review.channel import body_of, request_of
+        from orchestrator.terminal.review.edit import Drafts
+
+        request, screen = request_of(told), self._asking()
+        self._kept = self._kept or Drafts()
 
         def ask(prompt: str) -> str:
             return self._typed(prompt, lambda fact: _closes(fact, request.request_id))
@@ -281,6 +290,8 @@ class Follower:
         return True
 
     def _answer(self, task_id: str, question: dict[str, Any]) -> bool:
+        from orchestrator.terminal.review.channel import answer_prompt
+
         question_id = question["question_id"]
         prompt = answer_prompt(question.get("options", ()))
         answer = self._typed(prompt, lambda fact: _answers(fact, question_id)).strip()
@@ -331,6 +342,8 @@ def _answers(fact: facts.Fact, question_id: str) -> bool:
 
 def typed(prompt: str, screen: Screen, overtaken: Callable[[], bool] = lambda: False) -> str:
     """One line from the terminal, as ``read_line``."""
+    from orchestrator.terminal.console import read_line
+
     line = read_line(lambda: screen.part(prompt), overtaken)
     # The terminal has shown the line break already.
     screen.at_start()

@@ -6,14 +6,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, assert_never
 
-from orchestrator.core.approval.approval import CallEvent, CallState, move
 from orchestrator.core.approval.workflow import PLAIN, Claim, Comment, Team, Vote, told_person
 from orchestrator.core.errors import InvalidDecision, ToolFailed
 from orchestrator.core.policy import Effect
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import CallId
+from orchestrator.core.task.states import CallEvent, CallState, move
 from orchestrator.core.task.task import AgentTask, CallRecord, ClosedRequest, OpenRequest
-from orchestrator.core.text.patch import taken_off, unified_diff
 from orchestrator.core.values import changed
 
 # -- The calls of a task's present step, found and moved by the table: every part of the fold needs them
@@ -279,6 +278,9 @@ def _seen_of_edit(record: CallRecord, args: Mapping[str, Any]) -> facts.Observed
     made, makes = record.call.args.get("content"), args.get("content")
     if not isinstance(made, str) or not isinstance(makes, str):
         return seen.model_copy(update={"diff": None})
+    # Few tasks have an edit, and all are folded.
+    from orchestrator.core.text.patch import taken_off, unified_diff
+
     try:
         before = taken_off(made, seen.diff) if seen.diff else made
     except ToolFailed:

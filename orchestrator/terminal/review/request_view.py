@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from orchestrator.core.text.patch import unified_diff
 from orchestrator.core.text.visible import one_line, visible
 
 if TYPE_CHECKING:
@@ -97,6 +96,9 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Line]:
 
 def _change(old: str | None, new: str | None) -> Iterator[Line]:
     if "\n" in f"{old}{new}":
+        # Few requests show a difference that is made here.
+        from orchestrator.core.text.patch import unified_diff
+
         # Its first two lines name files, and there is none.
         yield from list(diff_lines(unified_diff(old or "", new or "", "")))[2:]
         return
