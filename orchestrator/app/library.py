@@ -6,7 +6,7 @@ Where a person has to decide it raises, and goes on when it is called again with
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from orchestrator.adapters.bus.local import LocalBus
@@ -23,6 +23,7 @@ from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.states import Phase
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.task.transcript import Transcript
+from orchestrator.core.values import immutable
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.active_policy import NodePolicy
 from orchestrator.engine.tasks import TaskService, final_result
@@ -37,7 +38,7 @@ _FOR_PEOPLE = frozenset({Phase.REVIEWING, Phase.ANSWERING})
 """Phases in which only a person, or much time, brings a task on."""
 
 
-@dataclass(frozen=True)
+@immutable
 class LibraryTask(AgentTask):
     """A paused task of the library form, with the journal it lives in."""
 

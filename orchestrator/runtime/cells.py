@@ -5,11 +5,12 @@ import os
 import time
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from orchestrator.core.errors import InvalidRequest, NotFound
+from orchestrator.core.values import immutable
 from orchestrator.core.wire.cells import channel, is_name
 from orchestrator.core.wire.wire import Cell
 from orchestrator.runtime.settings import is_address
@@ -21,7 +22,7 @@ _KEYS: Final = frozenset({"url", "store"})
 _EXAMPLE: Final = 'Write it such as: default = "east", then [cells.east] with url = "https://east.example.org".'
 
 
-@dataclass(frozen=True)
+@immutable
 class CellRow:
     """One cell, as the file has it."""
 
@@ -37,7 +38,7 @@ class CellRow:
         return Cell(name=self.name, url=channel(self.url))
 
 
-@dataclass(frozen=True)
+@immutable
 class Cells:
     """All cells."""
 

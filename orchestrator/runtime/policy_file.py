@@ -1,14 +1,13 @@
 """A policy as it was loaded from its bytes, and the file that such bytes come from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Final
 
 from orchestrator.core.errors import PolicyInvalid
 from orchestrator.core.policy import CustomPolicy, Policy, load_policy, parse_policy
-from orchestrator.core.values import sha256_hex
+from orchestrator.core.values import immutable, sha256_hex
 
 # -- Plugins of the policy: Python functions that a policy file names and installed packages offer
 #
@@ -62,7 +61,7 @@ def _loaded(name: str, offered: metadata.EntryPoints, source: str) -> CustomPoli
 # -- A policy as it was loaded from its bytes, and the file that such bytes come from
 
 
-@dataclass(frozen=True)
+@immutable
 class LoadedPolicy:
     """A policy that can be used here: its bytes, what they say, and the plugins that they name."""
 

@@ -19,7 +19,7 @@ APART_S: Final = 5.0
 """Between two lines where no bar can move."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Pace:
     """How fast something goes, by what was done of it when."""
 
@@ -45,7 +45,7 @@ def bar(share: float) -> str:
     return f"[{'#' * filled}{'-' * (_BAR - filled)}]"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Meter:
     """Shows one thing that takes long; ``name`` is safe to look at."""
 

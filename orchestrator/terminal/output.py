@@ -127,7 +127,7 @@ def elapsed(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Screen:
     """Lines, text that grows, and a status below them."""
 

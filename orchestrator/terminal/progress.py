@@ -49,7 +49,7 @@ class View(Protocol):
         """Nothing came for a moment: keep the clock running."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class JsonLines:
     """Each item as one line of JSON, as the events' endpoint gives it, notifications as ``{"hint": …}``; notes beside.
 
@@ -76,7 +76,7 @@ class JsonLines:
         self.out.flush()
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Shown:
     """The output of one call as far as it was shown."""
 
@@ -93,7 +93,7 @@ class _Shown:
     """The line that is not whole yet, where text cannot grow."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Progress:
     """Shows one task on a screen."""
 

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -26,6 +26,7 @@ from orchestrator.adapters.models.ollama_server import (
 from orchestrator.adapters.models.options import OllamaOptions
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.text.visible import one_line
+from orchestrator.core.values import immutable
 
 if TYPE_CHECKING:
     import httpx
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # -- A look at a model where it is kept, for people: what each server says of it, and what a task would be given
 
 
-@dataclass(frozen=True)
+@immutable
 class Seen:
     """What one server says of one model."""
 
@@ -124,7 +125,7 @@ _NONSENSE: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionEr
 """The errors of reading the answer of another program as if it were Ollama's."""
 
 
-@dataclass(frozen=True)
+@immutable
 class KeptModel:
     """A model that a server has."""
 
@@ -135,7 +136,7 @@ class KeptModel:
     quantization: str
 
 
-@dataclass(frozen=True)
+@immutable
 class Progress:
     """How far a pull has come."""
 

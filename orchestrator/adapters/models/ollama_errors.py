@@ -6,15 +6,15 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.adapters.models.options import DEFAULT_URL
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.text.visible import one_line
+from orchestrator.core.values import immutable
 
 
-@dataclass(frozen=True)
+@immutable
 class Kind:
     """A kind of server in the words of the sentences about one."""
 
@@ -114,7 +114,7 @@ def _decoded(text: str) -> Any:
 # -- answers -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@immutable
 class _Answer:
     """An answer that is not a reply."""
 

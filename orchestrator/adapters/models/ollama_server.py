@@ -12,7 +12,6 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol
 from urllib.request import getproxies
 
@@ -22,6 +21,7 @@ from pydantic_core import to_json
 from orchestrator.adapters.models.ollama_errors import AWAY, OLLAMA, AskAnother, Silent, broken, unreachable, unwrapped
 from orchestrator.adapters.models.plain_http import Answer, PlainAnswer, PlainHttp
 from orchestrator.core.text.visible import one_line
+from orchestrator.core.values import immutable
 
 # -- What a server tells of a model before it is asked for a reply -----------------------
 
@@ -37,7 +37,7 @@ def is_of_cloud(model: str) -> bool:
     return _CLOUD.search(model) is not None
 
 
-@dataclass(frozen=True)
+@immutable
 class ModelFacts:
     """What ``/api/show`` says, as far as it is understood."""
 

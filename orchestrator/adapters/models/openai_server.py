@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import httpx2
@@ -22,6 +21,7 @@ from orchestrator.adapters.models.options import ServerOptions
 from orchestrator.adapters.models.plain_http import Answer
 from orchestrator.core.errors import ModelFailed
 from orchestrator.core.text.visible import one_line
+from orchestrator.core.values import immutable
 
 # -- What a model server that speaks OpenAI's API says instead of a reply, as sentences that say what to do
 
@@ -140,7 +140,7 @@ _CONTEXTS: Final = ("max_model_len", "context_length", "context_window")
 _NOTHING: Final[dict[str, Any]] = {}
 
 
-@dataclass(frozen=True)
+@immutable
 class ServerFacts:
     """What a server says of itself and of a model, as far as it is understood."""
 

@@ -3,13 +3,14 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.model_view.prompt import Window
 from orchestrator.core.text.visible import one_line
+from orchestrator.core.values import immutable
 
 DEFAULT_PORT: Final = 11434
 DEFAULT_URL: Final = f"http://127.0.0.1:{DEFAULT_PORT}"
@@ -68,7 +69,7 @@ def _without_key(text: str) -> str:
     return f"'{one_line(shown)}'"
 
 
-@dataclass(frozen=True)
+@immutable
 class Endpoint:
     """One Ollama server, and how many requests it is given at once."""
 
@@ -105,7 +106,7 @@ def _endpoint(text: str, limit: int) -> Endpoint:
     return Endpoint(ollama_url(url), limit)
 
 
-@dataclass(frozen=True)
+@immutable
 class OllamaOptions:
     """What goes with every request; the same each time, since another num_ctx makes Ollama load the model again.
 
@@ -179,7 +180,7 @@ class OllamaOptions:
         }
 
 
-@dataclass(frozen=True)
+@immutable
 class ServerOptions:
     """How a server is asked that speaks OpenAI's API: LM Studio, llama-server, vLLM, llamafile and others.
 

@@ -7,11 +7,11 @@ are. Times are microseconds since 1970 in UTC; computers and roles are JSON arra
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from orchestrator.core.errors import InvalidRequest
+from orchestrator.core.values import immutable
 
 SCHEMA_KEY: Final = "cc-orchestrator schema"
 """The row of ``meta`` whose value is the schema of the tables."""
@@ -229,7 +229,7 @@ STAYING_ROWS: Final[Mapping[str, str]] = {"agreed": "name = 'installation'"}
 """Rows that do not move, of tables that do: a copy is another installation, which shares a bus with nobody here."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Column:
     """One column of a table."""
 
@@ -239,7 +239,7 @@ class Column:
     nullable: bool
 
 
-@dataclass(frozen=True)
+@immutable
 class Table:
     """One table as the migrations up to some schema leave it."""
 

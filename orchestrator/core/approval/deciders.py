@@ -10,7 +10,7 @@ program's owner.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Final, Literal
 
@@ -21,6 +21,7 @@ from orchestrator.core.policy import BUILT_IN_CATALOG, RoleRights, severity
 from orchestrator.core.task.facts import CallId, DecisionAction
 from orchestrator.core.task.states import CallState
 from orchestrator.core.task.task import AgentTask
+from orchestrator.core.values import immutable
 
 Saying = DecisionAction | Literal["answer"]
 """What somebody says to a task: a decision on a request, or the answer to a question of the model."""
@@ -29,7 +30,7 @@ _NO_CALL: Final = CallId("")
 """Where nothing is asked of a person."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Deciders:
     """The rule as it is at one moment: the setting, and what policy and directory say now."""
 

@@ -10,18 +10,20 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, time, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task.facts import Fact, QuestionAsked, ReviewNoted, ReviewRequested, TaskEnded
 from orchestrator.core.task.states import CallState
 from orchestrator.core.task.system_facts import ComputerFrozen, Notable
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.text.visible import cut, one_line
+from orchestrator.core.values import immutable
 from orchestrator.core.wire.identity import frozen_sentence
+
+if TYPE_CHECKING:
+    from orchestrator.core.approval.approval import HitlResponse
 
 # -- which facts are told, and when --------------------------------------------------------
 
@@ -83,7 +85,7 @@ _MOST_LISTED: Final = 20
 """Events that a grouped message tells; of the others it tells how many."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Told:
     """One event, as people are told of it."""
 
@@ -120,7 +122,7 @@ def _quoted(name: str) -> str:
     return "".join(one if re.fullmatch("[A-Za-z0-9._-]", one) else f"%{one.encode().hex('%')}" for one in name)
 
 
-def _view(task: AgentTask, max_chars: int | None = None) -> HitlResponse:
+def _view(task: AgentTask, max_chars: int | None = None) -> "HitlResponse":
     # The stores need of this module only the kinds that are notable; the views come with all patterns of secrets.
     from orchestrator.core.approval.presentation import hitl_response
 

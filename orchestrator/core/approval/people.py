@@ -7,12 +7,12 @@ who are in no group share one without a name, so that an installation without gr
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Final, Literal, get_args
 
 from orchestrator.core.errors import NotFound
-from orchestrator.core.values import ComputerId
+from orchestrator.core.values import ComputerId, immutable
 
 Right = Literal["view", "submit", "decide", "freeze", "pair", "audit", "everything"]
 RIGHTS: Final[tuple[Right, ...]] = get_args(Right)
@@ -54,7 +54,7 @@ def rights_of(roles: Iterable[str], custom: Mapping[str, Collection[Right]]) -> 
     return frozenset(found)
 
 
-@dataclass(frozen=True)
+@immutable
 class Holder:
     """Somebody who asks, as far as their reach depends on it. Of a program: its owner, who it works for."""
 
@@ -62,7 +62,7 @@ class Holder:
     rights: frozenset[Right]
 
 
-@dataclass(frozen=True)
+@immutable
 class Group:
     """People who work together, and the computers that all of them may use."""
 
@@ -70,7 +70,7 @@ class Group:
     computers: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
+@immutable
 class Owner:
     """The person or the group that a computer belongs to; exactly one of the two is named."""
 
@@ -87,7 +87,7 @@ OF_GROUP: Final = "group:"
 """The text before a group's name where a person's name may stand as well."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Freeze:
     """Nothing of some people starts until somebody ends this."""
 
@@ -111,7 +111,7 @@ class Freeze:
         return f"group {self.name.removeprefix(OF_GROUP)}" if is_group else self.name
 
 
-@dataclass(frozen=True)
+@immutable
 class Away:
     """Somebody is away, and until then another person decides for them."""
 
@@ -119,7 +119,7 @@ class Away:
     until: datetime
 
 
-@dataclass(frozen=True)
+@immutable
 class Directory:
     """The groups, owners and freezes of an installation, as they are at one moment."""
 

@@ -7,13 +7,13 @@ keeps the number of people and changes who they are.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Final
 
 from pydantic import Field, field_validator
 
-from orchestrator.core.values import Value
+from orchestrator.core.values import Value, immutable
 
 CLAIM_S: Final = 600
 """Seconds of a claim, unless it is renewed or released before (promise R6)."""
@@ -107,7 +107,7 @@ def with_quorum(workflows: Iterable[Workflow], approvals: int) -> Workflow:
     )
 
 
-@dataclass(frozen=True)
+@immutable
 class Vote:
     """One approval of one call that waits for more of them."""
 
@@ -132,7 +132,7 @@ def told_person(by: str, behalf: str) -> str:
     return f"{by} for {behalf}" if behalf else by
 
 
-@dataclass(frozen=True)
+@immutable
 class Claim:
     """Somebody looks at the request; until then others wait."""
 
@@ -140,7 +140,7 @@ class Claim:
     until: datetime
 
 
-@dataclass(frozen=True)
+@immutable
 class Comment:
     """What somebody said of a request to the next reviewer."""
 
@@ -149,7 +149,7 @@ class Comment:
     text: str
 
 
-@dataclass(frozen=True)
+@immutable
 class Team:
     """The people of one open request, as its items tell it."""
 

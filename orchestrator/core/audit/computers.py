@@ -27,13 +27,13 @@ from orchestrator.core.task.system_facts import (
     ComputerWelcomed,
 )
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.values import to_us
+from orchestrator.core.values import immutable, to_us
 
 MOST_NUMBER: Final = 2**53
 """A computer counts in floating point: above it two numbers are one."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Told:
     """What the items tell of one computer."""
 
@@ -53,7 +53,7 @@ def _told(fact: ComputerWelcomed) -> _Told:
     return _Told(welcomed=fact, doubtful_below=fact.doubtful_below, boot=fact.side.boot, heard=fact.heard)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ComputerBook:
     """The computers as the items tell them."""
 
@@ -186,7 +186,7 @@ def _read(kind: type[BaseModel], data: object) -> BaseModel | None:
 # -- claims ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@immutable
 class Work:
     """A task's relation to computers, as it was read."""
 

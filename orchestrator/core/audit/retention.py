@@ -20,7 +20,7 @@ from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import BackupRemoved, ComputerBackedUp, ComputersArrived, GrantId, TaskPruned
-from orchestrator.core.values import to_us
+from orchestrator.core.values import immutable, to_us
 
 # -- What of a store may go: which ended tasks, oldest first, and which blobs nobody needs
 
@@ -83,7 +83,7 @@ def pruned(items: Sequence[AgentTaskItem], why: str) -> TaskPruned:
     )
 
 
-@dataclass(frozen=True)
+@immutable
 class Weighed:
     """A task and what it takes."""
 
@@ -98,7 +98,7 @@ class Weighed:
     """The blobs that it names, and those that these name."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Weights:
     """All that a store keeps, grouped by what needs it."""
 
@@ -162,7 +162,7 @@ def to_prune(weights: Weights, *, until: datetime | None = None, down_to: int | 
 # whose head is the checkpoint's, or a later one.
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PruneBook:
     """The pruned tasks as the system stream tells them."""
 
@@ -210,7 +210,7 @@ def _is_near(found: object, said: int) -> bool:
     return isinstance(found, int) and abs(found - said) <= MADE_US
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BackupBook:
     """The backups as the system stream tells them."""
 

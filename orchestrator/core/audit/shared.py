@@ -24,7 +24,7 @@ from orchestrator.core.values import sha256_hex, to_us
 # -- Who is signed in, compared with what the system stream says: a row that somebody put there lets them in
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SignInBook:
     """The sign-ins as the system stream tells them.
 
@@ -88,7 +88,7 @@ DUTY_US: Final = 7_200_000_000
 """No singleton job is taken for longer at once."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Since:
     """The times from which codes, welcomes and agreed values have items: version 0.6 wrote none."""
 
@@ -110,7 +110,7 @@ class Since:
         return self.at is None or (not self.whole and isinstance(at, int) and at < self.at)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PolicyBook:
     """The active policy as the system stream tells it."""
 
@@ -161,7 +161,7 @@ def _number(value: object) -> int:
 # -- groups and owners -------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DirectoryBook:
     """The groups and owners as the system stream tells them."""
 
@@ -215,7 +215,7 @@ def told_of(name: str, value: str) -> str:
     return sha256_hex(value.encode()) if name in SECRETS else value
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class AgreedBook:
     """What the nodes agreed on, as the system stream tells it."""
 

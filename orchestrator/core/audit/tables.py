@@ -78,7 +78,7 @@ def task_row_faults(row: Row, task: AgentTask) -> list[Fault]:
 # -- grants ------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class GrantBook:
     """The grants as the items tell them."""
 
@@ -153,7 +153,7 @@ def _decoded(data: object) -> Grant | None:
 # -- tokens ------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Issued:
     """A token as the item that issued it has it."""
 
@@ -164,7 +164,7 @@ class _Issued:
     revoked: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TokenBook:
     """The tokens as the system stream tells them."""
 

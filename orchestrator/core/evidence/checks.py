@@ -9,7 +9,7 @@ are *seen*: they were there, untouched by this task, when the check was shown, o
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 from orchestrator.core.evidence.evidence import Over
@@ -18,7 +18,7 @@ from orchestrator.core.model_view.cuts import parts
 from orchestrator.core.policy import RUNNERS, Effect, PolicyDecision, RiskLevel, severity
 from orchestrator.core.task.facts import CheckResult, Observed, Ran, RequestId, ShownCheck, ToolCall
 from orchestrator.core.task.states import CallState
-from orchestrator.core.values import ComputerId
+from orchestrator.core.values import ComputerId, immutable
 
 # -- How far the checks of a task are: what was approved, what was made for the present claim, and what came of it
 
@@ -78,7 +78,7 @@ class Done(Over, Protocol):
         """The number of the item with its outcome."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Made:
     """A call that was made for a check of the present claim."""
 
@@ -88,7 +88,7 @@ class Made:
     done: Done
 
 
-@dataclass(frozen=True)
+@immutable
 class Allowed:
     """A check that a person approved with a request."""
 
@@ -96,7 +96,7 @@ class Allowed:
     request_id: RequestId
 
 
-@dataclass(frozen=True)
+@immutable
 class Printed:
     """What a program printed that ran well."""
 
@@ -112,7 +112,7 @@ class Printed:
         return any(path == self.program or (path.endswith("/") and self.program.startswith(path)) for path in mine)
 
 
-@dataclass(frozen=True)
+@immutable
 class Due:
     """A check that has to hold at the present claim."""
 
@@ -126,7 +126,7 @@ class Due:
     by_policy: str = ""
 
 
-@dataclass(frozen=True)
+@immutable
 class Checking:
     """The checks of one task as far as its items tell."""
 

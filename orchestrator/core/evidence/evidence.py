@@ -13,11 +13,12 @@ Theory. Three things are kept, and each is a fact of the journal.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple, Protocol
 
 from orchestrator.core.task.facts import Observed, Ran
 from orchestrator.core.task.rounds import Call
+from orchestrator.core.values import immutable
 
 ABSENT: Final = "absent"
 DIRECTORY: Final = "directory"
@@ -38,7 +39,7 @@ class Spot(NamedTuple):
     path: str
 
 
-@dataclass(frozen=True)
+@immutable
 class Change:
     """All changes of a task to one path, together."""
 
@@ -66,7 +67,7 @@ class Change:
         return self.now != ABSENT
 
 
-@dataclass(frozen=True)
+@immutable
 class Run:
     """The last run of one program."""
 
@@ -94,7 +95,7 @@ class Run:
         return self.ran.ended in ("error", "abandoned")
 
 
-@dataclass(frozen=True)
+@immutable
 class Evidence:
     """What the finished steps of a task show."""
 

@@ -6,12 +6,12 @@ in the game's shell. TEXT is the rest of the line; one pair of quotes around the
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal
 
 from orchestrator.core.errors import InvalidRequest, UnsafePath
 from orchestrator.core.text.paths import canonical_path
+from orchestrator.core.values import immutable
 
 CheckKind = Literal["runs", "prints", "contains", "exists", "unchanged"]
 
@@ -25,7 +25,7 @@ _SHOWN_CHARS: Final = 80
 _REMEDY: Final = f"Type one of: {FORMS}."
 
 
-@dataclass(frozen=True)
+@immutable
 class Check:
     """One check, read from its line."""
 

@@ -8,8 +8,9 @@ its number before it, so that no file can imitate a gap.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from orchestrator.core.values import immutable
 
 _LEAST_LINE: Final = 200
 """A line of up to so many characters is never shortened."""
@@ -33,7 +34,7 @@ _LEFT_OUT: Final = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@immutable
 class Rest:
     """How what a cut leaves out can be asked for."""
 

@@ -6,13 +6,14 @@ tag of the task that fences text from the world as data.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from string import Template
 from typing import Final
 
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.text.visible import one_line
+from orchestrator.core.values import immutable
 
 # -- The instructions before every task: a text with places that are filled in for each
 
@@ -23,7 +24,7 @@ MAX_CHARS: Final = 20_000
 """More would leave a small window no room for a task."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Prompt:
     """A text that was checked, and the version under which requests record it."""
 
@@ -167,7 +168,7 @@ def _pieces(text: str) -> int | None:
     return words + count(b"!") + count(b"0") + count(b" 0") + count(b"\n")
 
 
-@dataclass(frozen=True)
+@immutable
 class Count:
     """The count of a conversation by the model's server, and how wrong the estimates were."""
 
@@ -212,7 +213,7 @@ _RESULT_SHARE: Final = 0.5
 _RESULT_CHARS: Final = (1500, 8000)
 
 
-@dataclass(frozen=True)
+@immutable
 class Window:
     """The tokens that a model has for prompt and reply together, and of them those kept for the reply."""
 
@@ -233,7 +234,7 @@ class Window:
         return min(most, max(least, int(self.budget * _RESULT_SHARE * 3 / 2)))
 
 
-@dataclass(frozen=True)
+@immutable
 class Plan:
     """How much of the steps is told: rows up to ``rows``, in brief up to ``brief``, the rest whole."""
 

@@ -12,11 +12,11 @@ first line ``#!…``. The computer resolves the first word, and the gate judges 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.core.errors import UnsafePath
 from orchestrator.core.text.paths import canonical_path, path_matches
+from orchestrator.core.values import immutable
 
 # -- Further spellings of a canonical path, for rules that must not be walked around -----
 
@@ -55,7 +55,7 @@ _NOWHERE: Final = "\ue000"
 """Stands for a directory that nobody knows; a private character, which no name in the game has."""
 
 
-@dataclass(frozen=True)
+@immutable
 class CommandLine:
     """The programs that a line would run."""
 
@@ -67,7 +67,7 @@ class CommandLine:
     """The line cannot be read for certain: a rule that asks or denies takes it for a match."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Target:
     """A file that a word may mean."""
 
@@ -199,7 +199,7 @@ NOTHING_RUNS = CommandLine(plain=True)
 UNCLEAR = CommandLine(unclear=True)
 
 
-@dataclass(frozen=True)
+@immutable
 class Runs:
     """What a call runs."""
 

@@ -14,7 +14,6 @@ was said (promise P18); of a tool that may read or change, the rule that allows 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from orchestrator.core.errors import UnsafePath
@@ -32,7 +31,7 @@ from orchestrator.core.policy.verdicts import (
     strictness,
 )
 from orchestrator.core.text.paths import canonical_path
-from orchestrator.core.values import Value
+from orchestrator.core.values import Value, immutable
 
 # -- Verdicts of plugins: Python functions that may make the gate stricter, never looser
 
@@ -55,7 +54,7 @@ CustomJudge = Callable[[FunctionCall, PolicyContext], CustomVerdict | None]
 _FAILED: Final = CustomVerdict(effect=Effect.ASK, risk=RiskLevel.HIGH)
 
 
-@dataclass(frozen=True)
+@immutable
 class CustomPolicy:
     """A plugin by the name under which a policy asks for it."""
 
@@ -68,7 +67,7 @@ class CustomPolicy:
         return f"{CUSTOM_PREFIX}{self.name}"
 
 
-@dataclass(frozen=True)
+@immutable
 class Heard:
     """What one plugin said."""
 

@@ -26,7 +26,7 @@ from orchestrator.core.policy.rules import ArgRule, PolicyRule
 from orchestrator.core.policy.verdicts import RISKS, Effect, PolicyContext, RiskLevel, severity
 from orchestrator.core.text.paths import canonical_path, path_matches
 from orchestrator.core.text.visible import without_hidden
-from orchestrator.core.values import Value
+from orchestrator.core.values import Value, immutable
 
 # -- What is judged: a call -------------------------------------------------------------
 
@@ -205,7 +205,7 @@ class Subject:
 Predicate = Callable[[Subject], Match]
 
 
-@dataclass(frozen=True)
+@immutable
 class ReadyRule:
     """A rule with its predicates."""
 

@@ -1,11 +1,10 @@
 """The port of who asks, and what they may do."""
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from orchestrator.core.values import ComputerId
+from orchestrator.core.values import ComputerId, immutable
 
 if TYPE_CHECKING:
     # An adapter needs none of this to run, and it is half of a command's start.
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from orchestrator.core.task.task import AgentTask
 
 
-@dataclass(frozen=True)
+@immutable
 class Identity:
     """The person or program that asks, as the authentication layer found out; never taken from a body."""
 

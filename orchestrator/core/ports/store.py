@@ -1,7 +1,7 @@
 """The ports of the journal, the queue and the tables beside them: tasks, computers, tokens."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Final, Literal, NewType, Protocol
 
@@ -13,7 +13,7 @@ from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.system_facts import LABELLED, OWNER, PAIRED, ComputerSide, GrantId
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.values import ComputerId
+from orchestrator.core.values import ComputerId, immutable
 from orchestrator.core.wire.identity import NOTHING_HEARD, ComputerRecord, Heard
 
 SYSTEM_STREAM: Final = audit.SYSTEM_STREAM
@@ -23,7 +23,7 @@ Token = NewType("Token", int)
 """The fencing token of a lease: rises each time a task changes hands."""
 
 
-@dataclass(frozen=True)
+@immutable
 class TaskRow:
     """One task in lists and in the queue: the projection that each append keeps true."""
 
@@ -41,7 +41,7 @@ class TaskRow:
     """Whether no retention removes it."""
 
 
-@dataclass(frozen=True)
+@immutable
 class StreamHead:
     """The last item of a task or of a stream that is not a task, as its row knows it."""
 
@@ -51,7 +51,7 @@ class StreamHead:
     hash: str
 
 
-@dataclass(frozen=True)
+@immutable
 class Receipt:
     """A number with which a computer may forget an outcome, allotted as the outcome is written."""
 
@@ -61,7 +61,7 @@ class Receipt:
     """Called with the number, in any thread, before the outcome is durable; where it is tried again, once more."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Lease:
     """The right to act for one task until it is not renewed in time."""
 
@@ -69,7 +69,7 @@ class Lease:
     token: Token
 
 
-@dataclass(frozen=True)
+@immutable
 class Turns:
     """The rule by which a queue takes turns over users, as it is at one moment."""
 
@@ -391,7 +391,7 @@ place of a hash there are its salt and its slow hash, which no item has.
 """
 
 
-@dataclass(frozen=True)
+@immutable
 class TokenRow:
     """A token at rest: only its hash."""
 
@@ -436,7 +436,7 @@ class TokenRow:
         return tuple(role for role in self.roles if not role.startswith((LABELLED, OWNER, PAIRED)))
 
 
-@dataclass(frozen=True)
+@immutable
 class Coming:
     """A computer that is about to be welcome."""
 
@@ -457,7 +457,7 @@ class Coming:
     """The text of its seat."""
 
 
-@dataclass(frozen=True)
+@immutable
 class SeatRow:
     """The node that welcomed a computer last. Whether it is there now follows from that node's being alive, too."""
 

@@ -1,7 +1,6 @@
 """The port of who is signed in: browsers, each with a secret of its own that it got for a person's token."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, Protocol
 
@@ -15,7 +14,7 @@ from orchestrator.core.task.system_facts import (
     Notable,
     NoticeState,
 )
-from orchestrator.core.values import ComputerId
+from orchestrator.core.values import ComputerId, immutable
 
 # -- The port of an audit: what is kept, as it is kept -----------------------------------
 
@@ -112,7 +111,7 @@ class KeptRecords(Protocol):
 # while, checked in the transaction that takes them (see ``orchestrator.history.retention``).
 
 
-@dataclass(frozen=True)
+@immutable
 class BackupRow:
     """A backup that is kept."""
 
@@ -218,7 +217,7 @@ MOST_DUTY_S: Final = 7200.0
 """No singleton job is taken for longer at once."""
 
 
-@dataclass(frozen=True)
+@immutable
 class PolicyRow:
     """The active policy, as the store has it."""
 
@@ -299,7 +298,7 @@ class Common(Protocol):
 # -- The port of the outbox: what people are still to be told, or were told lately
 
 
-@dataclass(frozen=True)
+@immutable
 class NoticeRow:
     """An item that people can be told of, or its delivery by one rule."""
 
@@ -354,7 +353,7 @@ class Outbox(Protocol):
 # -- The port of who is signed in: browsers, each with a secret of its own that it got for a person's token
 
 
-@dataclass(frozen=True)
+@immutable
 class SignInRow:
     """A browser that is signed in, at rest: of its secret only a hash."""
 

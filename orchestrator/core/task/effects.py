@@ -8,41 +8,39 @@ person, allowed calls run or wait as the policy says: by default reads run and c
 """
 
 from collections.abc import Set
-from dataclasses import dataclass
 from itertools import groupby
 
-from orchestrator.core.approval.approval import CallState
 from orchestrator.core.task.facts import BlobRef, CallId, QuestionId, RequestId
-from orchestrator.core.task.states import Phase
+from orchestrator.core.task.states import CallState, Phase
 from orchestrator.core.task.task import AgentTask, CallRecord
-from orchestrator.core.values import ComputerId, RunId
+from orchestrator.core.values import ComputerId, RunId, immutable
 
 
-@dataclass(frozen=True)
+@immutable
 class AskModel:
     """Ask the model for its next reply."""
 
     attempt: int
 
 
-@dataclass(frozen=True)
+@immutable
 class PlanRestoration:
     """Look at what is to be put back, and propose the calls that do it, or end."""
 
 
-@dataclass(frozen=True)
+@immutable
 class LookFirst:
     """Look at what must stay unchanged, before the model is asked first."""
 
 
-@dataclass(frozen=True)
+@immutable
 class EvaluatePolicy:
     """Read the reply and judge what it asks for; a claim of success after its checks."""
 
     reply: BlobRef
 
 
-@dataclass(frozen=True)
+@immutable
 class Observe:
     """Look at what these calls would touch, and ask a person."""
 
@@ -51,35 +49,35 @@ class Observe:
     """``approval`` or ``outcome_unknown``."""
 
 
-@dataclass(frozen=True)
+@immutable
 class AwaitReview:
     """Nothing to do until a person decides."""
 
     request_id: RequestId
 
 
-@dataclass(frozen=True)
+@immutable
 class AwaitAnswer:
     """Nothing to do until a person answers."""
 
     question_id: QuestionId
 
 
-@dataclass(frozen=True)
+@immutable
 class RunTool:
     """Do one call."""
 
     call_id: CallId
 
 
-@dataclass(frozen=True)
+@immutable
 class AwaitRuns:
     """Runs of this actor are under way."""
 
     run_ids: tuple[RunId, ...]
 
 
-@dataclass(frozen=True)
+@immutable
 class Settle:
     """Ask what became of runs whose outcome nobody heard; ``computer`` None: the workspace on this host."""
 
@@ -87,12 +85,12 @@ class Settle:
     call_ids: tuple[CallId, ...]
 
 
-@dataclass(frozen=True)
+@immutable
 class BeginUndo:
     """Submit the task that takes back what this one changed, where it changed something."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Rest:
     """Nothing is left to do, ever."""
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, assert_never
 
-from orchestrator.core.approval.approval import OPEN_STATES, CallEvent, CallState
 from orchestrator.core.errors import InvalidDecision
 from orchestrator.core.evidence import evidence_fold
 from orchestrator.core.evidence.checks import Checking, calls_of_failing
@@ -24,7 +23,7 @@ from orchestrator.core.task.fold_review import (
     update_call,
 )
 from orchestrator.core.task.items import Actor, AgentTaskItem, Draft
-from orchestrator.core.task.states import PHASE_TABLE, Phase
+from orchestrator.core.task.states import OPEN_STATES, PHASE_TABLE, CallEvent, CallState, Phase
 from orchestrator.core.task.task import AgentTask, CallRecord, Turn
 from orchestrator.core.values import changed
 

@@ -7,15 +7,15 @@ computer, so that the next explanation counts anew: what a model did itself is n
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
-from orchestrator.core.values import ComputerId
+from orchestrator.core.values import ComputerId, immutable
 
 Place = tuple[ComputerId | None, str]
 """A computer (None: the workspace on this host) and a path there."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Hints:
     """The explained files of one task."""
 

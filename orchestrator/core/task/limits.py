@@ -6,17 +6,15 @@ expired, by nobody's decision, and what then becomes of the task was said when i
 approval that could not be used in time is shown again instead of running late (promises B5, B7).
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from orchestrator.core.approval.approval import CallState
 from orchestrator.core.task import facts
 from orchestrator.core.task.effects import next_effects
 from orchestrator.core.task.facts import Fact, FailedBecause, WorkFailed
-from orchestrator.core.task.states import Phase
+from orchestrator.core.task.states import CallState, Phase
 from orchestrator.core.task.task import AgentTask, CallRecord, OpenRequest
-from orchestrator.core.values import ComputerId
+from orchestrator.core.values import ComputerId, immutable
 
 # -- What may be spent of something: of a rate, which fills again with time, and of a task's tokens, which do not
 
@@ -44,7 +42,7 @@ class Budget:
         return True
 
 
-@dataclass(frozen=True)
+@immutable
 class Tokens:
     """The tokens of a task before a request is sent: a request that could pass the limit is not."""
 

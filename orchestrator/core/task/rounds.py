@@ -19,13 +19,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 from orchestrator.core.policy import BUILT_IN_CATALOG
 from orchestrator.core.task.facts import ToolCall
 from orchestrator.core.task.states import CallState
-from orchestrator.core.values import changed, sha256_hex
+from orchestrator.core.values import changed, immutable, sha256_hex
 
 RETURNS: Final = 3
 """Returns to earlier states in a row that end a task; it is warned at the one before."""
@@ -101,7 +100,7 @@ class Path(NamedTuple):
     now: str
 
 
-@dataclass(frozen=True)
+@immutable
 class Growth:
     """Calls of one tool in a row with one result and growing arguments."""
 
@@ -112,7 +111,7 @@ class Growth:
     count: int
 
 
-@dataclass(frozen=True)
+@immutable
 class Rounds:
     """The signs in the finished steps of a task that goes round."""
 

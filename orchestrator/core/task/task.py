@@ -4,11 +4,10 @@ Waiting is a phase, not a coroutine: nothing of a paused task is in memory but t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from orchestrator.core.approval.approval import CallDecision, CallState
 from orchestrator.core.approval.workflow import ONE_PERSON, Team
 from orchestrator.core.evidence.checks import NO_CHECKS, Checking, so_far
 from orchestrator.core.evidence.evidence import NOTHING, Evidence
@@ -32,10 +31,14 @@ from orchestrator.core.task.items import GENESIS_HASH
 from orchestrator.core.task.rehearsal import Rehearsal
 from orchestrator.core.task.repeats import Repeats
 from orchestrator.core.task.rounds import AT_FIRST, Rounds
-from orchestrator.core.task.states import ACTIVE_PHASES, STATUS_OF, Phase, TaskStatus
+from orchestrator.core.task.states import ACTIVE_PHASES, STATUS_OF, CallState, Phase, TaskStatus
 from orchestrator.core.task.system_facts import GrantId
 from orchestrator.core.undo.wanted import Restoration
-from orchestrator.core.values import ComputerId, RunId
+from orchestrator.core.values import ComputerId, RunId, immutable
+
+if TYPE_CHECKING:
+    # The forms of requests and decisions are for those who decide: a task is folded without them.
+    from orchestrator.core.approval.approval import CallDecision
 
 _REASONS: Final = {
     "approval": "waiting for approval",
@@ -50,7 +53,7 @@ def may_change(tool: str) -> bool:
     return spec is None or spec.governance.mutates
 
 
-@dataclass(frozen=True)
+@immutable
 class CallRecord:
     """One tool call of the present step and where it stands."""
 
@@ -125,7 +128,7 @@ class CallRecord:
         return RunId(f"{self.call_id}.{self.runs + 1}")
 
 
-@dataclass(frozen=True)
+@immutable
 class OpenRequest:
     """The request a paused task waits for."""
 
@@ -146,7 +149,7 @@ class OpenRequest:
     """Who has to approve it, who did, and who looks at it now."""
 
 
-@dataclass(frozen=True)
+@immutable
 class ClosedRequest:
     """A request that takes no more decisions, and why."""
 
@@ -163,7 +166,7 @@ class ClosedRequest:
     """The calls that waited when a person decided."""
 
 
-@dataclass(frozen=True)
+@immutable
 class StepCall:
     """One call of a finished step, as the model is told of it."""
 
@@ -182,7 +185,7 @@ class StepCall:
     """Whether a program ran."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Turn:
     """One finished step as the model sees it: its reply, and what came back."""
 
@@ -209,7 +212,7 @@ class Turn:
         return tuple((call.tool, call.text) for call in self.calls)
 
 
-@dataclass(frozen=True)
+@immutable
 class AgentTask:
     """A task as its items tell it. ``version`` 0: no item yet."""
 
@@ -363,8 +366,10 @@ class AgentTask:
         return tuple(record for record in self.pending_tool_calls if record.state in open_states)
 
     @property
-    def approvals(self) -> dict[CallId, CallDecision]:
+    def approvals(self) -> "dict[CallId, CallDecision]":
         """The decisions that approve all of them that can be approved; an unknown outcome cannot."""
+        from orchestrator.core.approval.approval import CallDecision
+
         waiting = [record.call_id for record in self.undecided if record.state is CallState.PENDING]
         return {call_id: CallDecision(call_id=call_id, action="approve") for call_id in waiting}
 

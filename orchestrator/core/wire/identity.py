@@ -13,13 +13,12 @@ in place of a revoked one is a person's decision already.
 import hashlib
 import hmac
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from orchestrator.core.policy import MAX_FORMER_LABELS
 from orchestrator.core.task.system_facts import ComputerFrozen, ComputerSide, FreezeReason
-from orchestrator.core.values import ComputerId
+from orchestrator.core.values import ComputerId, immutable
 
 if TYPE_CHECKING:
     from orchestrator.core.wire.messages import Client, Hello
@@ -60,7 +59,7 @@ class Heard(NamedTuple):
 NOTHING_HEARD: Final = Heard()
 
 
-@dataclass(frozen=True)
+@immutable
 class ComputerRecord:
     """What the store keeps of one computer."""
 
@@ -90,7 +89,7 @@ class ComputerRecord:
         return max(self.heard, heard.journal_seq) if counts else self.heard
 
 
-@dataclass(frozen=True)
+@immutable
 class Verdict:
     """The verdict on a hello."""
 

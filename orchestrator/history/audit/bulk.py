@@ -59,7 +59,7 @@ def _clean(journal: KeptJournal, anchors: Mapping[str, Anchor], run: int, now: i
     return None if line is None else Clean(name, line, reading.says, reading.named, reading.requests)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Bulk:
     """Reads many tasks of a store at a time. Close it."""
 

@@ -19,7 +19,6 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol, TypeVar
@@ -33,7 +32,7 @@ from orchestrator.core.ports import StreamHead
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, canonical_json
 from orchestrator.core.task.system_facts import CheckpointMade
-from orchestrator.core.values import Value
+from orchestrator.core.values import Value, immutable
 from orchestrator.history.audit.heads_tree import (
     LATER,
     TREE_NAME,
@@ -125,7 +124,7 @@ _Signed = TypeVar("_Signed", _Whole, _Rooted)
 _LINES: Final[TypeAdapter[_Whole | _Rooted]] = TypeAdapter(_Whole | _Rooted)
 
 
-@dataclass(frozen=True)
+@immutable
 class Checkpoint:
     """The heads of all streams at one moment, as a signed line says them."""
 

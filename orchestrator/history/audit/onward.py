@@ -56,7 +56,7 @@ class Looked(NamedTuple):
     streams: int
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Onward:
     """One look."""
 

@@ -35,7 +35,7 @@ from orchestrator.core.task.fold import evolve
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.task.system_facts import CheckpointMade
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.values import changed, from_us, to_us
+from orchestrator.core.values import changed, from_us, immutable, to_us
 from orchestrator.history.audit.checkpoint import LAST_NAME, Journals, heads_of
 from orchestrator.history.audit.heads_tree import AuditBroken
 from orchestrator.history.audit.verified import Line, Says, may_be_noted, row_digest
@@ -66,7 +66,7 @@ class Records(Journals, KeptRecords, Protocol):
         """The content of a blob. Raises NotFound."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Books:
     """What all streams together say of the tables."""
 
@@ -131,7 +131,7 @@ class Books:
             self.requests += 1
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Reading:
     """What the items of one stream say, item by item."""
 
@@ -207,7 +207,7 @@ class Reading:
         return Line(anchor_of(row), row_digest(row), run, self.says.encoded())
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Stream(Reading):
     """One stream of a store, page by page."""
 
@@ -342,7 +342,7 @@ async def parts_of(store: KeptRecords, at_once: int) -> AsyncIterator[Part]:
 # -- Checking and telling over a store: every stream read whole, one at a time -----------
 
 
-@dataclass(frozen=True)
+@immutable
 class Told:
     """A stream that was read."""
 

@@ -120,7 +120,7 @@ async def _named_as_tasks(store: Records) -> list[Fault]:
     ]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Counted:
     """How many items each stream has, as one goes through the streams by name."""
 

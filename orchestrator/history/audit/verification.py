@@ -184,7 +184,7 @@ async def _removed_since(store: Records, version: int) -> bool:
     return any(isinstance(item.fact, TaskPruned | BackupRemoved) for item in told)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Verifying:
     """One verification."""
 

@@ -62,7 +62,7 @@ def row_digest(row: KeptRow) -> str:
     return hashlib.sha256(repr(tuple(row.values())).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Says:
     """What the items of one task say of the tables."""
 
@@ -262,7 +262,7 @@ class VerifiedNote:
         return hmac.new(self._checkpoints.key(), _SIGNS, hashlib.sha256)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Renewal:
     """The earlier note and the new one, some streams at a time, by name. Blocks on the disk: call it in a thread."""
 

@@ -1,7 +1,7 @@
 """The inspection of a store: its schema, its content, the nodes that work on it, and whether it is complete."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -13,7 +13,7 @@ from orchestrator.adapters.store.sql_store import SqlStore
 from orchestrator.core.audit.chain import Fault
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task.items import AgentTaskItem
-from orchestrator.core.values import from_us, to_us
+from orchestrator.core.values import from_us, immutable, to_us
 from orchestrator.history.audit import Checkpoints, Noted, Verification, goes_on, processes_here, verify_store
 from orchestrator.history.store_move.sides import Side, asked, counts_of, reading, schema_of
 from orchestrator.runtime.clock import SystemClock
@@ -34,7 +34,7 @@ def _nobody(_done: int, _of: int) -> None:
     """Nobody waits."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Held:
     """A task that somebody works on."""
 
@@ -46,7 +46,7 @@ class Held:
     """Whether it has ended by this machine's clock: the next node takes the task over."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Checked:
     """The findings in a store."""
 

@@ -81,7 +81,7 @@ def in_order(key: Row) -> tuple[Any, ...]:
     return tuple(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part for part in key)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Digest:
     """The lines of a store's rows, one after the other, and what they come to."""
 

@@ -5,7 +5,7 @@ that comes later (promise D4).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal, TypeAlias
 
 import typer
@@ -15,6 +15,7 @@ from orchestrator.core.approval.approval import HitlResponse
 from orchestrator.core.errors import InvalidRequest
 from orchestrator.core.task.facts import OnReject
 from orchestrator.core.text.visible import one_line
+from orchestrator.core.values import immutable
 from orchestrator.terminal.cli.common import id_of, print_json
 from orchestrator.terminal.console import Console, InputEnded
 from orchestrator.terminal.review.channel import (
@@ -124,7 +125,7 @@ NOT_THERE = 404
 """The HTTP status of a request that there never was."""
 
 
-@dataclass(frozen=True)
+@immutable
 class Outcome:
     """The outcome of one request."""
 

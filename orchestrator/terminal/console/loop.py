@@ -55,7 +55,7 @@ _FAULT = 500
 """An HTTP status from here on is the server's own trouble, or that of something before it, and may pass."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Connections:
     """Opens the reviewers' socket, and opens it again where a server was there and went away."""
 
@@ -96,7 +96,7 @@ _NOTHING = "Nothing waits for you."
 _NEW_COME = " New requests appear here; Ctrl-C leaves."
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ReviewLoop:
     """Follows the reviewers' socket and decides one request after the other at the console, which it takes over."""
 

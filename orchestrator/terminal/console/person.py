@@ -28,7 +28,7 @@ class Desk(Protocol):
         """Seconds that are added from now on."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Person:
     """Where a person reads and types. ``ask`` None: nobody is there."""
 

@@ -339,7 +339,7 @@ def _reach(person: Person, call: RequestedCallView, scope: GrantScope) -> dict[s
 # -- The console of one terminal: shows a request, and takes a decision at a prompt ------
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Console(Person):
     """Where a person decides."""
 
@@ -368,7 +368,7 @@ class Console(Person):
         return None if self.ask is None else Deciding(self, request).run()
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ClientDesk:
     """What a prompt asks the server for, over the client."""
 

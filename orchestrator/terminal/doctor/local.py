@@ -9,7 +9,7 @@ import sqlite3
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -22,6 +22,7 @@ from orchestrator.adapters.store.file_lock import FileLock
 from orchestrator.adapters.store.schema import NEEDS_KEY, OLDEST, READ_META, SCHEMA, SCHEMA_KEY, of_old_version
 from orchestrator.core.connection_problems import Told
 from orchestrator.core.errors import ModelFailed, OrchestratorError, StoreBusy
+from orchestrator.core.values import immutable
 from orchestrator.runtime import prompts
 from orchestrator.runtime.policy_file import load_file
 from orchestrator.runtime.settings import Settings
@@ -31,7 +32,7 @@ from orchestrator.runtime.settings import Settings
 State = Literal["ok", "warn", "fail"]
 
 
-@dataclass(frozen=True)
+@immutable
 class Finding:
     """One thing that was looked at."""
 
@@ -57,7 +58,7 @@ def troubled(check: str, trouble: Told, state: State = "fail") -> Finding:
     return Finding(check, state, trouble.sentence, trouble.remedy)
 
 
-@dataclass(frozen=True)
+@immutable
 class Patient:
     """The facts that are known before anything is looked at closely."""
 

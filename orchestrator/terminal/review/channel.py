@@ -13,6 +13,7 @@ from orchestrator.core.approval.approval import WHO_DECIDES, HitlResponse, Reque
 from orchestrator.core.errors import FrameRefused
 from orchestrator.core.task.choices import how_to_answer, numbered
 from orchestrator.core.text.visible import one_line
+from orchestrator.core.values import immutable
 from orchestrator.core.wire import review
 from orchestrator.terminal.review.request_view import Line, as_json, block, time_left
 
@@ -47,7 +48,7 @@ _KINDS: Final[Mapping[str, type[BaseModel]]] = {
 """What a reviewer acts on, by its type."""
 
 
-@dataclass(frozen=True)
+@immutable
 class OddRequest:
     """A request in a form that this program does not know."""
 
@@ -56,7 +57,7 @@ class OddRequest:
     """The message as it came."""
 
 
-@dataclass(frozen=True)
+@immutable
 class OddRequests:
     """Requests that cannot be read; it comes before every snapshot, and in place of such a request."""
 
@@ -241,7 +242,7 @@ def body_of(resume: ResumeRequest) -> dict[str, Any]:
     return resume.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Outbox:
     """Decisions and answers that the server has not answered yet; ``post`` takes those too large for the socket."""
 

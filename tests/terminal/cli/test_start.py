@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ NEEDED = {
 """The heavy ones that a command cannot do without: a socket of its own, a model server, a store."""
 MOST = {
     "tasks": 17,
-    "tasks show TASK": 45,
+    "tasks show TASK": 44,
     "tasks pin TASK": 16,
     "computers": 18,
     "nodes": 18,
@@ -39,35 +40,58 @@ MOST = {
     "grants list": 16,
     "requests stats": 15,
     "notifications list": 24,
-    "policy show": 31,
-    "policy explain cc_write": 30,
+    "policy show": 28,
+    "policy explain cc_write": 29,
     "prune --older-than 30 --dry-run": 15,
     "audit show TASK": 17,
     "audit verify": 15,
     "run hello --detach": 22,
-    "run PROMPT": 63,
-    "undo TASK --dry-run": 22,
-    "eval --list": 38,
-    "prompt show": 14,
-    "review": 50,
-    "review --list": 49,
-    "tasks watch TASK": 59,
-    "models": 26,
-    "models list --ollama-url NOBODY": 26,
-    "models show tiny --ollama-url NOBODY": 25,
+    "run PROMPT": 50,
+    "undo TASK --dry-run": 21,
+    "eval --list": 36,
+    "prompt show": 15,
+    "review": 49,
+    "review --list": 47,
+    "tasks watch TASK": 45,
+    "models": 27,
+    "models list --ollama-url NOBODY": 27,
+    "models show tiny --ollama-url NOBODY": 26,
     "doctor": 61,
-    "store check --store STORE": 101,
-    "store export - --store STORE": 88,
-    "store migrate --store STORE": 86,
-    "store migrate --store STORE --to NEW": 88,
-    "store import DUMP --store NEW": 88,
-    "store admin --store STORE": 99,
+    "store check --store STORE": 97,
+    "store export - --store STORE": 84,
+    "store migrate --store STORE": 82,
+    "store migrate --store STORE --to NEW": 84,
+    "store import DUMP --store NEW": 84,
+    "store admin --store STORE": 97,
 }
 """The modules of ours that each command may import."""
+MOST_COMPILED = {
+    "store check --store STORE": 85,
+    "store export - --store STORE": 58,
+    "doctor": 74,
+    "review": 34,
+    "tasks show TASK": 28,
+    "tasks watch TASK": 34,
+    "policy show": 29,
+}
+"""The methods of our classes that each command may have compiled while it starts."""
 COUNT = """
 import atexit, json, sys
 sys.argv[0] = "cc-orchestrator"
 atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.__stderr__))
+from orchestrator.terminal.cli import main
+main()
+"""
+COMPILED = """
+import atexit, sys, types
+sys.argv[0] = "cc-orchestrator"
+def compiled():
+    of_modules = [list(vars(one).values()) for name, one in sys.modules.items() if name.startswith("orchestrator.")]
+    kinds = {id(one): one for some in of_modules for one in some if isinstance(one, type)}
+    ours = [one for one in kinds.values() if one.__module__.startswith("orchestrator.")]
+    methods = [method for one in ours for method in vars(one).values() if isinstance(method, types.FunctionType)]
+    return sum(getattr(one, "__wrapped__", one).__code__.co_filename == "<string>" for one in methods)
+atexit.register(lambda: print(compiled(), file=sys.__stderr__))
 from orchestrator.terminal.cli import main
 main()
 """
@@ -107,19 +131,30 @@ def test_a_command_imports_only_what_it_uses(
 ) -> None:
     """Nothing heavy, and no more modules of ours than it had: what is dearer from then on is told here."""
     asked = {**words, "NEW": f"sqlite:///{tmp_path / 'new.db'}"}
-    where = [] if command.startswith(("eval", "prompt", "store", "models ")) else server.where
-    run = subprocess.run(
-        [sys.executable, "-c", COUNT, *(asked.get(one, one) for one in command.split()), *where],
-        capture_output=True, text=True, env=environment(server.home), stdin=subprocess.DEVNULL, timeout=HANG_S,
-        check=False,
-    )  # fmt: skip
-    kind = command.split(maxsplit=1)[0]
-    assert run.returncode in ((3,) if kind == "models" else (0, 1)), run.stderr
-    found = json.loads(run.stderr.splitlines()[-1])
+    found, kind = _told(server, asked, command, COUNT), command.split(maxsplit=1)[0]
     needed = set() if command == "review --list" else NEEDED.get(kind, set())
     assert set(HEAVY) & set(found) <= needed
     own = [one for one in found if one.partition(".")[0] == "orchestrator"]
     assert len(own) <= MOST[command], own
+
+
+@pytest.mark.parametrize("command", MOST_COMPILED)
+def test_a_command_compiles_few_methods(server: Served, words: Mapping[str, str], command: str) -> None:
+    """A frozen dataclass has six compiled; ``immutable``, and ``eq=False`` with ``repr=False``, leave one."""
+    compiled = _told(server, words, command, COMPILED)
+    assert compiled <= MOST_COMPILED[command]
+
+
+def _told(server: Served, words: Mapping[str, str], command: str, source: str) -> Any:
+    """What a program tells that runs a command."""
+    where = [] if command.startswith(("eval", "prompt", "store", "models ")) else server.where
+    run = subprocess.run(
+        [sys.executable, "-c", source, *(words.get(one, one) for one in command.split()), *where],
+        capture_output=True, text=True, env=environment(server.home), stdin=subprocess.DEVNULL, timeout=HANG_S,
+        check=False,
+    )  # fmt: skip
+    assert run.returncode in ((3,) if command.startswith("models") else (0, 1)), run.stderr
+    return json.loads(run.stderr.splitlines()[-1])
 
 
 def test_the_end_of_a_command_looks_for_no_garbage(tmp_path: Path) -> None:
