@@ -216,10 +216,14 @@ class _Found:
 
 
 def _flushed(watcher: Watcher) -> bool:
-    """Whether a reviewer is still there to be written to."""
+    """Whether a reviewer was written to; a defect ends their connection, and nobody else's."""
     try:
         watcher.flush()
     except OSError:
+        return False
+    except Exception:
+        logger.exception("the reviewer socket of %s met a defect", watcher.identity.name)
+        watcher.fail()
         return False
     return True
 

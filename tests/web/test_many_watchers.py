@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
 
 from orchestrator.core.approval.deciders import Deciders
 from orchestrator.core.approval.presentation import hitl_response
@@ -253,6 +254,27 @@ async def test_the_end_of_a_request_is_told_though_none_follows(server: Server) 
         await server.ask("POST", request["rejection_url"])
         for one in looking:
             assert (await one.hear())["type"] == "request_closed"
+
+
+async def test_a_defect_in_one_write_ends_that_connection_alone(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others hear of this change, and of the next one."""
+    async with reviewers(server, 2, await server.person("sam", "reviewer")) as (first, other):
+        write, defects = DirectSocket.write_framed, [ValueError("a defect")]
+
+        def written(self: DirectSocket, frames: bytes) -> bool:
+            if defects:
+                raise defects.pop()
+            return write(self, frames)
+
+        monkeypatch.setattr(DirectSocket, "write_framed", written)
+        await asked(server)
+        with pytest.raises(ConnectionClosed):
+            await first.hear()
+        await other.hear("request_opened")
+        await asked(server)
+        await other.hear("request_opened")
 
 
 async def said(server: Server, request: Mapping[str, Any], text: str, following: list[AsyncIterator[str]]) -> None:
