@@ -63,6 +63,9 @@ async def process_task(
     try:
         with leaving.letting_go(acting.cancel):
             await asyncio.wait((renewing, acting), return_when=asyncio.FIRST_COMPLETED)
+            if actor.gives_back:
+                # That it cannot be renewed does not mean that another node has it.
+                await asyncio.wait((acting,))
         if renewing.done() and not acting.done():
             await renewing
         if acting.cancelled():

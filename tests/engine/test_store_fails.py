@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager, SqlitePersistenceManager
-from orchestrator.core.errors import StoreBusy
+from orchestrator.core.errors import LeaseLost, StoreBusy
 from orchestrator.core.ports import Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.states import TaskStatus
@@ -207,3 +207,42 @@ async def test_a_task_that_was_woken_while_it_was_held_is_taken_at_once(
         computers.go.set()
         await within(node.store.waits.wait())
         assert node.store.asked["park"] == 2
+
+
+async def test_the_end_of_a_task_is_told_though_its_answer_is_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The lease is given back with it: that it cannot be renewed meanwhile does not mean that another node has it."""
+    async with working(tmp_path, final("done")) as node:
+        node.workers.lease_s = 0.1
+        store, told, refused = node.store.store, asyncio.Event(), asyncio.Event()
+        append, renew, published = store.append, store.renew, node.service.published
+
+        async def late(*args: Any, **more: Any) -> Any:
+            items = await append(*args, **more)
+            if more.get("schedule") == "sleep":
+                await refused.wait()
+                for _ in range(20):
+                    await asyncio.sleep(0)
+            return items
+
+        async def renewed(*args: Any) -> None:
+            try:
+                await renew(*args)
+            except LeaseLost:
+                refused.set()
+                raise
+
+        def telling(task: AgentTask, items: Any) -> None:
+            published(task, items)
+            if task.ended is not None:
+                told.set()
+
+        monkeypatch.setattr(store, "append", late)
+        monkeypatch.setattr(store, "renew", renewed)
+        monkeypatch.setattr(node.service, "published", telling)
+        await node.submitted()
+        await within(refused.wait())
+        async with asyncio.timeout(HANG_S / 10):
+            await told.wait()
+        assert "acted for elsewhere" not in caplog.text

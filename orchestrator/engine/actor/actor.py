@@ -123,6 +123,11 @@ class TaskActor:
         self._claimed = False
         """Whether the computers of the present step are claimed by this very actor."""
 
+    @property
+    def gives_back(self) -> bool:
+        """Whether the lease is given back with what is being written, so that it may be gone before this is heard."""
+        return self._journal.gives_back
+
     async def run(self) -> AgentTask:
         """Act until the task waits or is over; the lease is given back. Raises LeaseLost."""
         watching = asyncio.create_task(self._watch.run())

@@ -133,6 +133,8 @@ class TaskJournal:
     """How long a store that is away is asked again."""
     given_back: bool = False
     """Whether the lease was given back with the last item: the task is over, and nothing is left to do for it."""
+    gives_back: bool = False
+    """Whether that item was sent: the lease may be gone with it before the store's answer is here."""
     _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def record(self, call_id: CallId) -> CallRecord:
@@ -246,6 +248,7 @@ class TaskJournal:
             woke=lambda: woken.append(None),
             receipt=receipt,
         )
+        self.gives_back = is_last
         items = await patiently(append, for_s=self.patience_s)
         self.claimed = (self.claimed or bool(claim)) and not release
         self.given_back = is_last
