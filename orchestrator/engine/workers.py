@@ -353,7 +353,7 @@ class Workers:
                 return
             # An undo that the policy wants is begun next; one that cannot be begun waits for a person.
             due = self.service.clock.now() if journal.task.undoes_itself else None
-            if not journal.given_back:
+            if not journal.gives_back:
                 await self.service.store.park(lease, journal.task.version, due=due)
             self.service.falls_due(lease.task_id)
         except Exception:

@@ -318,12 +318,16 @@ class Reviews:
             await asyncio.sleep(min(TOGETHER_S, apart_s(len(self._watchers))))
             while self._changed:
                 found = [await self._look_at_next() for _ in range(min(len(self._changed), MOST_TOGETHER))]
-                for task, reader in self._tell_all([one for one in found if one is not None]):
-                    await self._patiently(task.task_id, partial(self.service.noted, task, "notified", reader))
+                told = self._tell_all([one for one in found if one is not None])
+                # At once: who decides fast ends a request before it is noted that somebody was told.
+                await asyncio.gather(*(self._note(task, reader) for task, reader in told))
 
     async def _look_at_next(self) -> _Found | None:
         task_id = next(iter(self._changed))
         return await self._patiently(task_id, partial(self._look, task_id, self._changed.pop(task_id)))
+
+    async def _note(self, task: AgentTask, reader: Identity) -> None:
+        await self._patiently(task.task_id, partial(self.service.noted, task, "notified", reader))
 
     async def _patiently(self, task_id: TaskId, work: Callable[[], Awaitable[T]]) -> T | None:
         """What is done for a task, also where the store is away for a while; None: it cannot be done."""

@@ -144,7 +144,7 @@ class TaskActor:
         while True:
             try:
                 # An effect that began together with the last outcome is not a boundary: its bracket is open.
-                if self._leaving.begun and not self._calls.begun() and not self._journal.given_back:
+                if self._leaving.begun and not self._calls.begun() and not self._journal.gives_back:
                     await self._hand_over()
                     return self._journal.task
                 wait = await self._once()

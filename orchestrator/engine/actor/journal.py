@@ -131,10 +131,8 @@ class TaskJournal:
     """Whether the store may have claims of this task: those of an actor that was killed count too."""
     patience_s: float = 60.0
     """How long a store that is away is asked again."""
-    given_back: bool = False
-    """Whether the lease was given back with the last item: the task is over, and nothing is left to do for it."""
     gives_back: bool = False
-    """Whether that item was sent: the lease may be gone with it before the store's answer is here."""
+    """Whether the lease goes with the last item, when nothing is left to do: it may be gone before that is heard."""
     _appending: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def record(self, call_id: CallId) -> CallRecord:
@@ -195,7 +193,7 @@ class TaskJournal:
         The answer is whether a task falls due by that, this one or another. Raises Conflict, LeaseLost: nothing is
         given back then.
         """
-        if self.given_back:
+        if self.gives_back:
             return False
         keep = [one.call.computer for one in self.task.open_runs if one.call.computer is not None]
         return await self.service.store.park(
@@ -249,9 +247,12 @@ class TaskJournal:
             receipt=receipt,
         )
         self.gives_back = is_last
-        items = await patiently(append, for_s=self.patience_s)
+        try:
+            items = await patiently(append, for_s=self.patience_s)
+        except Exception:
+            self.gives_back = False
+            raise
         self.claimed = (self.claimed or bool(claim)) and not release
-        self.given_back = is_last
         self.task = sealed(after, items) if items[-1].version == after.version else fold(items, task)
         self.service.published(self.task, items)
         if woken:
