@@ -165,6 +165,8 @@ class Doing:
         if self.used or computers is None or computer is None:
             raise OrchestratorError(f"Run {self.record.run_id} was to send a second frame.")
         self.used = True
+        # Only a program writes while it runs, and to hear of it from another node takes statements of the bus.
+        on_output = self.on_output if "timeout_s" in params else None
         return await computers.call(
             computer,
             run_id=run_id_of(self.record),
@@ -174,7 +176,7 @@ class Doing:
             params=params,
             body=body,
             wait_s=wait_s,
-            on_output=self.on_output,
+            on_output=on_output,
         )
 
 
