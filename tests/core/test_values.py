@@ -37,16 +37,6 @@ class Other:
     """The same, but another class."""
 
 
-@immutable
-class Doubled:
-    """With a look at what it was made of."""
-
-    count: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count", 2 * self.count)
-
-
 @dataclass(frozen=True)
 class Frozen:
     """What ``dataclasses`` makes of :class:`Made`."""
@@ -106,6 +96,13 @@ def test_a_class_with_more_fields_is_another_one() -> None:
 
 
 def test_it_may_look_at_what_it_was_made_of() -> None:
+    @immutable
+    class Doubled:
+        count: int
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "count", 2 * self.count)
+
     assert Doubled(2).count == 4
 
 
