@@ -12,13 +12,14 @@ import pytest
 
 from orchestrator.adapters.bus import LocalBus
 from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager, SqlitePersistenceManager
-from orchestrator.core.errors import LeaseLost, StoreBusy
+from orchestrator.core.errors import Conflict, LeaseLost, StoreBusy
 from orchestrator.core.ports import Store
-from orchestrator.core.task.facts import TaskId
+from orchestrator.core.task.facts import TaskEnded, TaskId
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
 from orchestrator.engine import workers
 from orchestrator.engine.active_policy import NodePolicy
+from orchestrator.engine.actor import TaskJournal
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, Workers
 from orchestrator.testing import ManualClock
@@ -246,3 +247,19 @@ async def test_the_end_of_a_task_is_told_though_its_answer_is_late(
         async with asyncio.timeout(HANG_S / 10):
             await told.wait()
         assert "acted for elsewhere" not in caplog.text
+
+
+async def test_an_end_that_is_refused_leaves_the_lease_to_be_given_back() -> None:
+    """Somebody else wrote first: the lease did not go with it, and a park gives it back."""
+    node = Node(Failing(InMemoryPersistenceManager(clock=(clock := ManualClock()))), clock)
+    task_id = await node.submitted()
+    lease = await node.store.store.lease("node", 30)
+    assert lease is not None
+    journal = TaskJournal(lease, node.service, await node.service.load(task_id))
+    await node.service.pin(task_id, ALICE, pinned=True)
+    with pytest.raises(Conflict):
+        await journal.intend(TaskEnded(status="Completed", status_reason="final"))
+    await journal.refold()
+    await journal.park(None, None)
+    with pytest.raises(LeaseLost):
+        await node.store.store.renew(lease, 30)
