@@ -77,7 +77,7 @@ Hook = Callable[[], Awaitable[None]]
 
 
 class WatchedStore(InMemoryPersistenceManager):
-    """The store in memory, with what a test wants to happen just before or after an append."""
+    """The store in memory, with what a test wants to happen just before or after an append, or a look at a claim."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock=clock)
@@ -90,6 +90,10 @@ class WatchedStore(InMemoryPersistenceManager):
     async def get_blob(self, sha256: str) -> bytes:
         self.fetched.append(sha256)
         return await super().get_blob(sha256)
+
+    async def claimant(self, computer: ComputerId) -> TaskId | None:
+        await self._happen(self.before, ["claimant"])
+        return await super().claimant(computer)
 
     async def append(self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any) -> list[AgentTaskItem]:
         self.attempts.extend(drafts)

@@ -518,6 +518,24 @@ async def test_an_acknowledgement_has_a_number_of_its_own() -> None:
     assert len(set(numbers)) == len(numbers)
 
 
+@pytest.mark.parametrize("reply", [READ, says(WRITE)], ids=["look", "change"])
+async def test_a_computer_that_is_free_in_a_moment_is_waited_for(reply: str) -> None:
+    """Most steps have their computer for milliseconds: the task keeps its lease, and no other actor has to begin."""
+    bench = Bench(Listening(reply, final()), policy=rules())
+    await bench.submit(FARM)
+    lease = await bench.store.lease("node-2", 60)
+    assert lease is not None
+    await bench.store.claim(lease, [FARM])
+    waiting = await bench.submit(FARM)
+
+    async def given_back() -> None:
+        await bench.store.park(lease, 1, due=None, keep=())
+
+    bench.store.before["claimant"] = given_back
+    task = await bench.act()
+    assert (task.task_id, task.status) == (waiting, TaskStatus.COMPLETED)
+
+
 async def test_a_look_at_a_computer_of_another_task_waits() -> None:
     """The start is refused with the claim, nothing is sent, and giving the computer back wakes the task."""
     bench = Bench(Listening(READ, final()))

@@ -1,14 +1,16 @@
 """The actor of one task: fold, next effects, perform, append; until the task waits or is over.
 
 A wait is never held in memory: the actor gives its lease back, and the next wake, here or on
-another day, carries on from the journal.
+another day, carries on from the journal. Only for a computer that another task's step has it waits a moment first.
 """
 
 import asyncio
 import logging
 import math
+import random
 from datetime import timedelta
 from functools import partial
+from typing import Final
 
 from orchestrator.core.approval.people import Freeze
 from orchestrator.core.errors import (
@@ -49,6 +51,11 @@ logger = logging.getLogger(__name__)
 SOON_S = 5.0
 """All workers are told of work that falls due sooner: by themselves they look at the queue no more often."""
 
+_CLAIMED_S: Final = (0.01, 0.02, 0.04, 0.08, 0.16)
+"""Seconds between looks whether another task's step still has a computer, before this task parks for it.
+
+A step has a computer for some milliseconds. To park, to be woken and to be taken on costs more than all these looks.
+"""
 _NOTHING_NOW = (todo.Rest, todo.AwaitReview, todo.AwaitAnswer, todo.AwaitRuns)
 """Effects that leave the actor nothing to do until something comes in.
 
@@ -122,6 +129,8 @@ class TaskActor:
         self._gate = gate
         self._claimed = False
         """Whether the computers of the present step are claimed by this very actor."""
+        self._looks = iter(_CLAIMED_S)
+        """What is left of the looks at a computer that another task has, since this task last went on."""
 
     @property
     def gives_back(self) -> bool:
@@ -148,7 +157,9 @@ class TaskActor:
                     await self._hand_over()
                     return self._journal.task
                 wait = await self._once()
-                if wait is not None:
+                if wait is None:
+                    self._looks = iter(_CLAIMED_S)
+                elif not await self._is_free_soon(wait):
                     await self._sleep(wait)
                     return self._journal.task
             except Conflict:
@@ -302,6 +313,20 @@ class TaskActor:
             or (isinstance(effect, todo.RunTool) and not self._journal.record(effect.call_id).mutates)
             for effect in effects
         )
+
+    async def _is_free_soon(self, wait: Wait) -> bool:
+        """Whether another task gives back the computer that is waited for, before the looks at it are used up."""
+        computer = wait.computer
+        if computer is None or not self._world.online(computer):
+            return False
+        for seconds in self._looks:
+            await self._leaving.pause(seconds * random.uniform(0.5, 1))
+            if self._leaving.begun:
+                return False
+            holder = await patiently(partial(self._store.claimant, computer), for_s=self._journal.patience_s)
+            if holder in {None, self._journal.task.task_id}:
+                return True
+        return False
 
     async def _hand_over(self) -> None:
         """Give the lease back with the task due at once, its claims kept for the next actor. Raises Conflict."""
