@@ -353,9 +353,9 @@ class Workers:
                 return
             # An undo that the policy wants is begun next; one that cannot be begun waits for a person.
             due = self.service.clock.now() if journal.task.undoes_itself else None
-            if not journal.gives_back:
-                await self.service.store.park(lease, journal.task.version, due=due)
-            self.service.falls_due(lease.task_id)
+            # Its computers too: a task that is over would have them for ever.
+            await journal.park(due, None)
+            self.service.falls_due()
         except Exception:
             logger.exception("the failure of task %s cannot be recorded; its lease ends by itself", lease.task_id)
 

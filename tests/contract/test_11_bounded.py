@@ -80,7 +80,8 @@ async def observing(bench: Bench, port: str, fault: str) -> TaskId:
 
 
 async def running(bench: Bench, port: str, fault: str) -> TaskId:
-    bench.model.script = [says(LOOK if port == "host" else READ), CANNOT]
+    """A look, which claims its computer as it starts; but a change, which has it before, where no start is written."""
+    bench.model.script = [says({"host": LOOK, "tool_started": WRITE}.get(port, READ)), CANNOT]
     bench.model.before[0] = partial(bench.breaks, port, fault)
     return await bench.submit()
 
@@ -120,7 +121,7 @@ STEPS: dict[type, tuple[Setting, tuple[str, ...]]] = {
     todo.LookFirst: (looking_first, ("checks_begun", "computer")),
     todo.EvaluatePolicy: (evaluating, ("checks_judged", "computer")),
     todo.Observe: (observing, ("review_requested", "computer", "host")),
-    todo.RunTool: (running, ("tool_finished", "computer", "host")),
+    todo.RunTool: (running, ("tool_started", "tool_finished", "computer", "host")),
     todo.Settle: (settling, ("computer", "host")),
     todo.PlanRestoration: (restoring, ("calls_proposed", "computer", "host")),
     todo.BeginUndo: (beginning_an_undo, ("task_submitted", "undo_submitted")),
@@ -161,6 +162,8 @@ async def test_what_fails_ends_with_a_reason(tmp_path: Path, setting: Setting, p
     await bench.until_nothing_is_due()
     task = await bench.service.load(task_id)
     assert task.ended is not None or task.request is not None
+    open_on = {one.call.computer for one in task.open_runs}
+    assert await bench.store.claimant(FARM) == (task_id if FARM in open_on else None)
     seen = await bench.seen(task_id)
     assert any(one in seen for one in (REASONS[fault], *UNSEEN)), seen
     failures = [one.fact for one in await bench.store.read(task_id) if isinstance(one.fact, facts.WorkFailed)]
