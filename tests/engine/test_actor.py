@@ -36,6 +36,7 @@ from orchestrator.core.task.system_facts import ComputerSide
 from orchestrator.core.task.task import AgentTask, CallRecord
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.active_policy import NodePolicy
+from orchestrator.engine.actor import Leaving
 from orchestrator.engine.actor.talks import KEPT, Talk, Talks
 from orchestrator.engine.tasks import TaskService
 from orchestrator.engine.workers import LEASE_S, process_task
@@ -120,6 +121,7 @@ class Bench:
     workspace: Workspace | None = None
     clock: ManualClock = field(default_factory=ManualClock)
     talks: Talks | None = None
+    leaving: Leaving | None = None
 
     def __post_init__(self) -> None:
         self.store = WatchedStore(self.clock)
@@ -148,6 +150,7 @@ class Bench:
                 world=self.world,
                 model_for=lambda _: self.model,
                 talks=self.talks,
+                leaving=self.leaving,
             ),
         )
 
@@ -512,6 +515,20 @@ class Replaying:
         inner = self._inner[place]
         inner.script.append(inner.script[0])
         return await inner.reply(messages)
+
+
+async def test_a_node_that_leaves_as_a_task_ends_hands_nothing_over() -> None:
+    """The lease went with the last item: there is nothing to give back, and no other node has it."""
+    leaving = Leaving()
+    bench = Bench(Listening(final()), leaving=leaving)
+
+    async def left() -> None:
+        leaving.begin(cut_models=False)
+
+    bench.store.after["task_ended"] = left
+    await bench.submit()
+    assert (await bench.act()).status is TaskStatus.COMPLETED
+    assert await bench.idle()
 
 
 async def test_a_claim_that_a_dead_actor_left_is_given_back() -> None:
