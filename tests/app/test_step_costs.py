@@ -11,11 +11,12 @@ import asyncio
 import inspect
 import json
 import math
+import sqlite3
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -68,6 +69,7 @@ MOST_READ = 60
 MOST_OF_NODES = {"sends": 4, "heard by the third node": 4, "changes of what is heard": 0}
 """Of three nodes on PostgreSQL, with the computer at another node: a request and an answer, news of two appends, and
 what each node says every second. Only a program's output is listened to by itself."""
+QUERIES = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")
 ENCODING = {"JSONEncoder.encode", "canonical_text", "ChatMessage.as_json", "View._add"}
 """Functions that write JSON."""
 MOST_OF_ENDPOINTS = {"append": 2, "find_token": 1, "load_by_request_id": 1}
@@ -237,6 +239,25 @@ async def test_the_work_of_a_task_does_not_grow(tmp_path: Path) -> None:
             if all(count <= MOST_OF_A_TASK[what] for what, count in found.items()):
                 return
     raise AssertionError(found)
+
+
+def scans(database: Path, statements: Iterable[str]) -> set[str]:
+    """How SQLite would read tasks or items from the first to the last for one of these statements."""
+    with closing(sqlite3.connect(database)) as connection:
+        plans = [connection.execute(f"EXPLAIN QUERY PLAN {one}") for one in statements if one.startswith(QUERIES)]
+        lines = [row[-1] for plan in plans for row in plan]
+    return {line for line in lines if line.startswith(("SCAN tasks", "SCAN items"))}
+
+
+async def test_no_statement_reads_all_tasks(tmp_path: Path) -> None:
+    """From the start of a server to its end, with a computer that comes and a task: SQLite reads those at work."""
+    made: list[str] = []
+    store = SqlitePersistenceManager(tmp_path / "a.db", clock=SystemClock(), trace=made.append)
+    parts = {"wrap_store": lambda _: store}
+    async with Elsewhere(2) as there, running(tmp_path, parts=parts, ollama_url=there.model.url) as server:
+        await there.connect(server)
+        await takes(2, there, server)
+    assert scans(tmp_path / "a.db", made) == {"SCAN tasks USING INDEX tasks_held"}
 
 
 @asynccontextmanager
