@@ -34,6 +34,8 @@ NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For clients of servers without TLS: a client that makes its own context reads all certificates, which takes 40 ms."""
 PASSWORD: Final = "xyzzy-plugh"
 """Of ``postgres`` over TCP; the socket in its own directory asks for none."""
+PAST: Final = 20_000
+"""Tasks of former days, of seven people."""
 UNPRIVILEGED: Final = "nobody"
 """The user that runs a server where the tests run as root, which servers refuse."""
 _VERSION: Final = "pginstall18"
@@ -196,6 +198,34 @@ class PostgresServer:
             return rows
         finally:
             await connection.close()
+
+    async def fill(self, database: str) -> None:
+        """Put PAST tasks into a store, each with an item."""
+        await self.execute(
+            f"""INSERT INTO tasks (task_id, status, version, head_hash, user_id, session_id, prompt, computers,
+            priority, created_at, updated_at)
+            SELECT 'past-' || n, 'Completed', 1, 'x', 'u' || n % 7, 's', 'p', '[]', 0, n, n
+            FROM generate_series(1, {PAST}) AS n""",
+            "INSERT INTO items (task_id, version, item_id, data) SELECT task_id, 1, task_id, '{}' FROM tasks",
+            "ANALYZE tasks, items",
+            database=database,
+        )
+
+    async def end_connections(self, database: str) -> None:
+        """A connection has told what it did at the latest when it ends."""
+        await self.execute(
+            f"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '{database}'"
+        )
+
+    async def rows_read(self, database: str) -> int:
+        """The rows of tasks and items, and the entries of their indexes, that were read so far."""
+        tables = "WHERE relname IN ('tasks', 'items')"
+        ((rows,),) = await self.execute(
+            f"""SELECT (SELECT SUM(seq_tup_read) FROM pg_stat_user_tables {tables})
+            + (SELECT SUM(idx_tup_read) FROM pg_stat_user_indexes {tables})""",
+            database=database,
+        )
+        return int(rows)
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._binaries / program), *arguments]

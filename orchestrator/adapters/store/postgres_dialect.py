@@ -139,13 +139,13 @@ _MARK: Final = "\x01"
 
 @lru_cache(maxsize=1024)
 def numbered(text: str) -> str:
-    """The statement with numbered parameters and its row lock."""
+    """The statement with numbered parameters, and with what its comments say: it is for this dialect alone."""
     if text.startswith(_TABLES):
         # Texts are ordered by their bytes, as SQLite does, whatever language the database speaks.
         return _COLUMNS_AS_BYTES.sub('TEXT COLLATE "C"', text)
     numbers = count(1)
-    unlocked = text.replace("/* FOR UPDATE", "FOR UPDATE").replace("*/", "")
-    return re.sub(r"\?", lambda _: f"${next(numbers)}", unlocked)
+    whole = text.replace("/*", "").replace("*/", "")
+    return re.sub(r"\?", lambda _: f"${next(numbers)}", whole)
 
 
 async def drive(connection: Any, script: Script[T]) -> T:

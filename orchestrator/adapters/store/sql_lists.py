@@ -1,8 +1,9 @@
 """Lists of tasks in SQL (see ``sql``), page by page: each begins where the last one ended, and costs what it shows.
 
 Theory. For one user or for all an index has each list in its order. For several users it has one list each, and those
-are merged: both dialects do so row by row, and read no more than what is shown. Conditions on several users at once
-(``IN``) would have all tasks of theirs read and sorted.
+are merged row by row: no more is read than what is shown. Conditions on several users at once (``IN``) would have all
+tasks of theirs read and sorted. SQLite merges by itself; PostgreSQL would read all tasks of all lists and sort them,
+unless each list says itself how long it is at most.
 """
 
 import json
@@ -24,6 +25,7 @@ _CREATED, _UPDATED = 6, 7
 """Where these columns are in a row."""
 _HEADS: Final = "SELECT task_id, version, head_hash FROM tasks"
 _STREAM_HEADS: Final = "SELECT stream, version, head_hash FROM streams WHERE stream >= ?"
+_UNION: Final = " UNION ALL "
 _MERGED: Final = 50
 """Lists that are merged in one statement, below the 500 parts and the 999 parameters that an old SQLite takes."""
 
@@ -76,8 +78,8 @@ def heads_from(name: str, limit: int, users: Collection[str] | None) -> Script[l
     """The port's ``heads_from``."""
     wanted: Wanted = {"task_id >= ?": (name,)}
     if users is None:
-        statement = f"{_HEADS} WHERE task_id >= ? UNION ALL {_STREAM_HEADS} ORDER BY 1 LIMIT ?"
-        rows = yield statement, (name, name, limit)
+        lists = [_part(f"{_HEADS} WHERE task_id >= ?", "task_id", limit), _part(_STREAM_HEADS, "stream", limit)]
+        rows = yield f"{_UNION.join(lists)} ORDER BY 1 LIMIT ?", (name, name, limit)
     else:
         rows = yield from _merged(_HEADS, wanted, users, "task_id", limit)
     # SQLite sorts bytes behind each text: without a name to go on from, they would be on each page for ever.
@@ -90,10 +92,16 @@ def _merged(select: str, wanted: Wanted, users: Collection[str] | None, order: s
     found: Rows = []
     for some in _parts(users):
         lists = [{"user_id = ?": (user,), **wanted} for user in some] if some is not None else [wanted]
-        merged = " UNION ALL ".join(f"{select}{_where(one)}" for one in lists)
+        parts = [f"{select}{_where(one)}" for one in lists]
+        merged = _UNION.join(_part(one, order, limit) for one in parts) if len(parts) > 1 else parts[0]
         parameters = chain.from_iterable(chain.from_iterable(one.values()) for one in lists)
         found += yield f"{merged} ORDER BY {order} LIMIT ?", (*parameters, limit)
     return found
+
+
+def _part(select: str, order: str, limit: int) -> str:
+    """One list of several, for PostgreSQL with its length: a power of two, so that few statements are made ready."""
+    return f"/*(*/{select} /*ORDER BY {order} LIMIT {1 << limit.bit_length()})*/"
 
 
 def _parts(users: Collection[str] | None) -> list[Sequence[str] | None]:

@@ -30,7 +30,7 @@ from orchestrator.testing import ManualClock
 from orchestrator.testing.drafts import Author, append, refused
 from tests import ROOT
 from tests.adapters.store.cutting import Cable
-from tests.servers import PASSWORD, PostgresServer
+from tests.servers import PASSWORD, PAST, PostgresServer
 from tests.waiting import HANG_S, within
 
 T1: Final = TaskId("t1")
@@ -199,6 +199,38 @@ async def test_many_computers_that_come_at_once_share_a_transaction(postgres_url
         rows = await connection.fetch("SELECT COUNT(*), COUNT(DISTINCT xmin::text) FROM items")
         await connection.close()
         assert tuple(rows[0]) == (90, 3)
+
+
+PEOPLE: Final = ("u1", "u2", "u3")
+OFTEN: Final[dict[str, Callable[[Store], Awaitable[object]]]] = {
+    "newest of people": lambda store: store.list_tasks(users=PEOPLE),
+    "changed last of people": lambda store: store.last_changed(users=PEOPLE),
+    "heads of people": lambda store: store.heads_from("past-5", users=PEOPLE),
+    "heads": lambda store: store.heads_from("past-5"),
+    "heads since": lambda store: store.heads_since(store.clock.now()),
+    "what waits": lambda store: store.list_tasks(status=TaskStatus.PAUSED, limit=1_000),
+    "when": lambda store: store.next_due(frozen=PEOPLE),
+    "which computers": lambda store: store.waited_for(),
+    "a computer that comes": lambda store: store.wake_waiting([ComputerId("c")], claimants=True),
+    "a lease": lambda store: store.lease("n", 30),
+}
+
+
+@pytest.mark.parametrize("ask", OFTEN.values(), ids=OFTEN)
+async def test_what_is_asked_often_does_not_read_all_tasks(
+    ask: Callable[[Store], Awaitable[object]], postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    """It is asked so often that PostgreSQL settles on one way, for any values or for these."""
+    name = name_in(postgres_url)
+    async with opened(postgres_url) as store:
+        await store.next_due()
+    await postgres_server.fill(name)
+    before = await postgres_server.rows_read(name)
+    async with opened(postgres_url) as store:
+        for _ in range(8):
+            await ask(store)
+    await postgres_server.end_connections(name)
+    assert await postgres_server.rows_read(name) - before < PAST
 
 
 async def test_two_nodes_on_the_same_tasks_and_computers(postgres_url: str) -> None:
