@@ -38,10 +38,12 @@ async def process_task(
     leaving: Leaving | None = None,
     lease_s: float = LEASE_S,
     talks: Talks | None = None,
+    waiting: asyncio.Semaphore | None = None,
 ) -> AgentTask:
     """Act for a leased task until it waits, is over or, when the node is left, handed over.
 
-    ``talks``: the conversations of the node; None: this one is not kept. Raises LeaseLost when another actor has it.
+    ``talks``: the conversations of the node; None: this one is not kept. ``waiting``: how many tasks of the node may
+    wait beside one another for computers of other tasks' steps. Raises LeaseLost when another actor has it.
     A node that does not reach the store does not stop its present work. Nothing new begins without the store, and
     nobody else knows of the work under way. If another node took the lease, the first answer of the store says so.
     """
@@ -57,6 +59,7 @@ async def process_task(
         leaving=leaving,
         patience_s=patience_s,
         talks=talks,
+        waiting=waiting,
     )
     renewing = asyncio.create_task(_renew(service.store, lease, lease_s, patience_s))
     acting = asyncio.create_task(actor.run())
@@ -175,6 +178,10 @@ class Workers:
     """How often in a row something was due and not to be had."""
     at_work: int = 0
     """Tasks that are acted for now."""
+
+    def __post_init__(self) -> None:
+        # One worker is left for tasks that can go on: a program may have a computer for long, and many tasks want it.
+        self._waiting = asyncio.Semaphore(max(0, self.count - 1))
 
     async def work(self) -> None:
         """Work until canceled, or until all is handed over."""
@@ -321,6 +328,7 @@ class Workers:
                 leaving=self._leaving,
                 lease_s=self.lease_s,
                 talks=self._talks,
+                waiting=self._waiting,
             )
         except LeaseLost:
             logger.warning("task %s is acted for elsewhere now", lease.task_id)

@@ -82,6 +82,7 @@ class TaskActor:
         leaving: Leaving | None = None,
         patience_s: float = 60.0,
         talks: Talks | None = None,
+        waiting: asyncio.Semaphore | None = None,
     ) -> None:
         self._service = service
         self._store = service.store
@@ -131,6 +132,7 @@ class TaskActor:
         """Whether the computers of the present step are claimed by this very actor."""
         self._looks = iter(_CLAIMED_S)
         """What is left of the looks at a computer that another task has, since this task last went on."""
+        self._waiting = waiting or asyncio.Semaphore()
 
     @property
     def gives_back(self) -> bool:
@@ -317,15 +319,16 @@ class TaskActor:
     async def _is_free_soon(self, wait: Wait) -> bool:
         """Whether another task gives back the computer that is waited for, before the looks at it are used up."""
         computer = wait.computer
-        if computer is None or not self._world.online(computer):
+        if computer is None or not self._world.online(computer) or self._waiting.locked():
             return False
-        for seconds in self._looks:
-            await self._leaving.pause(seconds * random.uniform(0.5, 1))
-            if self._leaving.begun:
-                return False
-            holder = await patiently(partial(self._store.claimant, computer), for_s=self._journal.patience_s)
-            if holder in {None, self._journal.task.task_id}:
-                return True
+        async with self._waiting:
+            for seconds in self._looks:
+                await self._leaving.pause(seconds * random.uniform(0.5, 1))
+                if self._leaving.begun:
+                    return False
+                holder = await patiently(partial(self._store.claimant, computer), for_s=self._journal.patience_s)
+                if holder in {None, self._journal.task.task_id}:
+                    return True
         return False
 
     async def _hand_over(self) -> None:

@@ -10,9 +10,9 @@ from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
 from tests.computers.nodes.two_nodes import SharedStore, open_cluster
-from tests.engine.test_actor import ALICE
+from tests.engine.test_actor import ALICE, Replaying
 from tests.harness.support import Listening, call, final, says
-from tests.waiting import HANG_S
+from tests.waiting import HANG_S, within
 
 
 class Unfoldable(SharedStore):
@@ -68,3 +68,43 @@ async def test_a_computer_that_comes_as_the_task_falls_asleep_wakes_it_although_
                 cluster.ledger.leased.clear()
                 await cluster.ledger.leased.wait()
     assert store.asked_again
+
+
+class Deaf(SharedStore):
+    """A store that does not say who has a computer, as if a look took long, until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = asyncio.Event()
+        self.parked = asyncio.Event()
+
+    async def park(self, lease: Lease, version: int, **more: Any) -> bool:
+        woke = await super().park(lease, version, **more)
+        self.parked.set()
+        return woke
+
+    async def claimant(self, computer: ComputerId) -> TaskId | None:
+        await self.may.wait()
+        return await super().claimant(computer)
+
+
+async def test_one_worker_is_left_where_tasks_wait_for_a_computer() -> None:
+    """Of two that find their computer with another task one waits a moment for it; the other gives its worker back."""
+    store = Deaf()
+    async with open_cluster("farm", store=store) as cluster:
+        model = Replaying(says(call("cc_list", path="")), final("done"))
+        service = cluster.open("alpha", model, count=0).service
+        computers = [ComputerId("farm")]
+        tasks = [await service.submit("look", user=ALICE, computers=computers, model="m") for _ in range(3)]
+        lease = await store.lease("another", 60)
+        assert lease is not None
+        await store.claim(lease, computers)
+        cluster.open("beta", model, count=2)
+        await within(store.parked.wait())
+        store.may.set()
+        await store.park(lease, 1, due=None, keep=())
+        service.falls_due()
+        for one in tasks:
+            if one.task_id != lease.task_id:
+                ended = await cluster.until(one.task_id, lambda task: task.ended is not None)
+                assert ended.status is TaskStatus.COMPLETED
