@@ -78,7 +78,7 @@ Hook = Callable[[], Awaitable[None]]
 
 
 class WatchedStore(InMemoryPersistenceManager):
-    """The store in memory, with what a test wants to happen just before or after an append, or a look at a claim."""
+    """The store in memory, with what a test wants to happen just before or after an append, a park or a look."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock=clock)
@@ -87,6 +87,8 @@ class WatchedStore(InMemoryPersistenceManager):
         self.attempts: list[Draft] = []
         self.fetched: list[str] = []
         """The blobs that were read."""
+        self.stale: TaskId | None = None
+        """Who has any computer, for those who look: as while the transaction that gives it back is not committed."""
 
     async def get_blob(self, sha256: str) -> bytes:
         self.fetched.append(sha256)
@@ -94,7 +96,11 @@ class WatchedStore(InMemoryPersistenceManager):
 
     async def claimant(self, computer: ComputerId) -> TaskId | None:
         await self._happen(self.before, ["claimant"])
-        return await super().claimant(computer)
+        return self.stale or await super().claimant(computer)
+
+    async def park(self, *given: Any, **more: Any) -> bool:
+        await self._happen(self.before, ["park"])
+        return await super().park(*given, **more)
 
     async def append(self, task_id: TaskId, version: int, drafts: Sequence[Draft], **more: Any) -> list[AgentTaskItem]:
         self.attempts.extend(drafts)

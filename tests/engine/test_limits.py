@@ -536,6 +536,25 @@ async def test_a_computer_that_is_free_in_a_moment_is_waited_for(reply: str) -> 
     assert (task.task_id, task.status) == (waiting, TaskStatus.COMPLETED)
 
 
+@pytest.mark.parametrize("reply", [READ, says(WRITE)], ids=["look", "change"])
+async def test_a_computer_that_is_given_back_as_the_task_parks_wakes_it(reply: str) -> None:
+    """PostgreSQL still tells of the old claim while it is given back: who only looks then would sleep for ever."""
+    bench = Bench(Listening(reply, final()), policy=rules())
+    bench.store.stale = await bench.submit(FARM)
+    lease = await bench.store.lease("node-2", 60)
+    assert lease is not None
+    await bench.store.claim(lease, [FARM])
+    waiting = await bench.submit(FARM)
+
+    async def given_back() -> None:
+        await bench.store.park(lease, 1, due=None, keep=())
+
+    bench.store.before["park"] = given_back
+    assert (await bench.act()).task_id == waiting
+    assert not await bench.idle()
+    assert (await bench.act()).status is TaskStatus.COMPLETED
+
+
 async def test_a_look_at_a_computer_of_another_task_waits() -> None:
     """The start is refused with the claim, nothing is sent, and giving the computer back wakes the task."""
     bench = Bench(Listening(READ, final()))

@@ -317,19 +317,24 @@ class TaskActor:
         )
 
     async def _is_free_soon(self, wait: Wait) -> bool:
-        """Whether another task gives back the computer that is waited for, before the looks at it are used up."""
+        """Whether the computer that another task's step has is given back before the looks at it are used up."""
         computer = wait.computer
-        if computer is None or not self._world.online(computer) or self._waiting.locked():
+        if computer is None or not self._world.online(computer):
             return False
-        async with self._waiting:
-            for seconds in self._looks:
-                await self._leaving.pause(seconds * random.uniform(0.5, 1))
-                if self._leaving.begun:
-                    return False
-                holder = await patiently(partial(self._store.claimant, computer), for_s=self._journal.patience_s)
-                if holder in {None, self._journal.task.task_id}:
-                    return True
-        return False
+        if not self._waiting.locked():
+            async with self._waiting:
+                for seconds in self._looks:
+                    await self._leaving.pause(seconds * random.uniform(0.5, 1))
+                    holder = await patiently(partial(self._store.claimant, computer), for_s=self._journal.patience_s)
+                    if holder in {None, self._journal.task.task_id}:
+                        return True
+                    if self._leaving.begun:
+                        break
+        if self._claimed or computer not in step_computers(self._journal.task):
+            return False
+        # The store notes with it for what this task waits. A claim that is given back just now, in a transaction that
+        # is not committed, would wake nobody who parks without such a note.
+        return await self._claim() is None
 
     async def _hand_over(self) -> None:
         """Give the lease back with the task due at once, its claims kept for the next actor. Raises Conflict."""
