@@ -206,7 +206,8 @@ class PostgresServer:
             priority, created_at, updated_at)
             SELECT 'past-' || n, 'Completed', 1, 'x', 'u' || n % 7, 's', 'p', '[]', 0, n, n
             FROM generate_series(1, {PAST}) AS n""",
-            "INSERT INTO items (task_id, version, item_id, data) SELECT task_id, 1, task_id, '{}' FROM tasks",
+            """INSERT INTO items (task_id, version, item_id, data) SELECT task_id, 1, task_id, '{}' FROM tasks
+            WHERE task_id LIKE 'past-%'""",
             "ANALYZE tasks, items",
             database=database,
         )

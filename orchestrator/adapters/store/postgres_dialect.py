@@ -144,7 +144,9 @@ def numbered(text: str) -> str:
         # Texts are ordered by their bytes, as SQLite does, whatever language the database speaks.
         return _COLUMNS_AS_BYTES.sub('TEXT COLLATE "C"', text)
     numbers = count(1)
-    whole = text.replace("/*", "").replace("*/", "")
+    # A row that changed while it waited for its lock is compared again: with an array, which is as it was, or with a
+    # subquery, which may not find it any more.
+    whole = text.replace("IN (/*ARRAY(*/", "= ANY (ARRAY(").replace("/*", "").replace("*/", "")
     return re.sub(r"\?", lambda _: f"${next(numbers)}", whole)
 
 

@@ -134,8 +134,8 @@ _HEAD_FOR: Final = f"""SELECT task_id, {{}}, version, head_hash, status, {ENTRY_
     WHERE task_id = ? /* FOR UPDATE */"""
 # Before anything else is locked, in the order in which everybody locks tasks. Not two conditions with OR: for these
 # PostgreSQL reads all tasks.
-GIVING: Final = """task_id IN (SELECT ? UNION ALL SELECT waiting.task_id FROM computers
-    JOIN tasks AS waiting ON waiting.waiting_for = computers.computer WHERE computers.task = ?)
+GIVING: Final = """task_id IN (/*ARRAY(*/SELECT ? UNION ALL SELECT waiting.task_id FROM computers
+    JOIN tasks AS waiting ON waiting.waiting_for = computers.computer WHERE computers.task = ?/*)*/)
     ORDER BY task_id /* FOR UPDATE */"""
 _HEAD_FOR_GIVING: Final = f"SELECT task_id, {{}}, version, head_hash, status, {ENTRY_COLUMNS} FROM tasks WHERE {GIVING}"
 _STORED: Final = "SELECT version, data FROM items WHERE task_id = ? AND item_id = ?"

@@ -214,11 +214,11 @@ _WAITING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks WHERE waiting_f
     ORDER BY task_id /* FOR UPDATE NOWAIT */"""
 # Before anything else is locked, in the order in which everybody locks tasks. Not three conditions with OR: for these
 # SQLite reads all tasks.
-_WAKING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks WHERE task_id IN (
+_WAKING: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks WHERE task_id IN (/*ARRAY(*/
     SELECT task_id FROM tasks WHERE waiting_for IN ({{computers}})
     UNION ALL SELECT task_id FROM tasks WHERE holder IS NOT NULL AND woken = 0
     UNION ALL SELECT task_id FROM tasks WHERE task_id IN ({{tasks}})
-    ) ORDER BY task_id /* FOR UPDATE */"""
+    /*)*/) ORDER BY task_id /* FOR UPDATE */"""
 # A task that waits for a claim of another one is woken when that one gives it back.
 _WAITED_FOR: Final = """SELECT DISTINCT waiting_for FROM tasks WHERE waiting_for IS NOT NULL AND holder IS NULL
     AND NOT EXISTS (SELECT 1 FROM computers WHERE computer = tasks.waiting_for AND task <> tasks.task_id)

@@ -201,6 +201,38 @@ async def test_many_computers_that_come_at_once_share_a_transaction(postgres_url
         assert tuple(rows[0]) == (90, 3)
 
 
+async def test_who_is_woken_while_it_gives_a_computer_back_keeps_its_lease(
+    postgres_url: str, postgres_server: PostgresServer
+) -> None:
+    """Its append locks rows that another node just changes, and must find its own among them, as it is by then."""
+    async with opened(postgres_url) as store, opened(postgres_url) as other:
+        author = Author(store.clock)
+        task_ids = [TaskId(f"t-{number}") for number in range(30)]
+        for task_id in task_ids:
+            await store.create(task_id, [author.submitted()])
+        leases = [await store.lease("n", 300) for _ in task_ids]
+        await postgres_server.fill(name_in(postgres_url))
+
+        async def work(lease: Lease | None, computer: ComputerId) -> None:
+            assert lease is not None
+            for version in range(1, 40):
+                await store.claim(lease, [computer])
+                await append(store, lease.task_id, version, author.note(), token=lease.token, release=True)
+
+        async def wake() -> None:
+            for number in count():
+                await other.wake_waiting([ComputerId(f"c{number % 7}")], claimants=True)
+
+        waking = [asyncio.create_task(wake()) for _ in range(3)]
+        try:
+            every = [work(lease, ComputerId(f"c{number % 7}")) for number, lease in enumerate(leases)]
+            await within(asyncio.gather(*every))
+        finally:
+            for one in waking:
+                one.cancel()
+            await asyncio.gather(*waking, return_exceptions=True)
+
+
 PEOPLE: Final = ("u1", "u2", "u3")
 OFTEN: Final[dict[str, Callable[[Store], Awaitable[object]]]] = {
     "newest of people": lambda store: store.list_tasks(users=PEOPLE),
