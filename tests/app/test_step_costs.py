@@ -57,7 +57,7 @@ MOST_READ = 60
 MOST_OF_NODES = {"sends": 4, "heard by the third node": 4, "changes of what is heard": 0}
 """Of three nodes on PostgreSQL, with the computer at another node: a request and an answer, news of two appends, and
 what each node says every second. Only a program's output is listened to by itself."""
-QUERIES = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE")
+QUERIES = ("SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "/*")
 ENCODING = {"JSONEncoder.encode", "canonical_text", "ChatMessage.as_json", "View._add"}
 """Functions that write JSON."""
 MOST_OF_ENDPOINTS = {"append": 2, "find_token": 1, "load_by_request_id": 1}

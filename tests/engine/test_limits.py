@@ -11,7 +11,7 @@ import pytest
 from orchestrator.adapters.bus.local import LocalBus
 from orchestrator.core.errors import ComputerFailed, Forbidden, ModelFailed
 from orchestrator.core.model_view.prompt import estimate
-from orchestrator.core.ports import CallResult, ChatMessage, Identity, ModelReply
+from orchestrator.core.ports import CallResult, ChatMessage, Identity, Lease, ModelReply
 from orchestrator.core.task import facts
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.limits import LEAST_REPLY
@@ -20,7 +20,7 @@ from orchestrator.core.task.task import AgentTask
 from orchestrator.core.wire.wire import ComputerId
 from orchestrator.engine.actor import journal as actor_journal
 from orchestrator.runtime.clock import SystemClock
-from tests.engine.test_actor import ALICE, FARM, MINE, Bench, only, rules
+from tests.engine.test_actor import ALICE, FARM, MINE, Bench, Hook, only, rules
 from tests.harness.support import WRITE, Disk, FakeComputers, Listening, call, final, says
 from tests.waiting import HANG_S, within
 
@@ -518,20 +518,25 @@ async def test_an_acknowledgement_has_a_number_of_its_own() -> None:
     assert len(set(numbers)) == len(numbers)
 
 
-@pytest.mark.parametrize("reply", [READ, says(WRITE)], ids=["look", "change"])
-async def test_a_computer_that_is_free_in_a_moment_is_waited_for(reply: str) -> None:
-    """Most steps have their computer for milliseconds: the task keeps its lease, and no other actor has to begin."""
-    bench = Bench(Listening(reply, final()), policy=rules())
+async def taken(bench: Bench) -> tuple[Lease, Hook]:
+    """Another task has the computer: its lease, and what gives both back."""
     await bench.submit(FARM)
     lease = await bench.store.lease("node-2", 60)
     assert lease is not None
     await bench.store.claim(lease, [FARM])
-    waiting = await bench.submit(FARM)
 
     async def given_back() -> None:
         await bench.store.park(lease, 1, due=None, keep=())
 
-    bench.store.before["claimant"] = given_back
+    return lease, given_back
+
+
+@pytest.mark.parametrize("reply", [READ, says(WRITE)], ids=["look", "change"])
+async def test_a_computer_that_is_free_in_a_moment_is_waited_for(reply: str) -> None:
+    """Most steps have their computer for milliseconds: the task keeps its lease, and no other actor has to begin."""
+    bench = Bench(Listening(reply, final()), policy=rules())
+    _, bench.store.before["claimant"] = await taken(bench)
+    waiting = await bench.submit(FARM)
     task = await bench.act()
     assert (task.task_id, task.status) == (waiting, TaskStatus.COMPLETED)
 
@@ -540,16 +545,9 @@ async def test_a_computer_that_is_free_in_a_moment_is_waited_for(reply: str) -> 
 async def test_a_computer_that_is_given_back_as_the_task_parks_wakes_it(reply: str) -> None:
     """PostgreSQL still tells of the old claim while it is given back: who only looks then would sleep for ever."""
     bench = Bench(Listening(reply, final()), policy=rules())
-    bench.store.stale = await bench.submit(FARM)
-    lease = await bench.store.lease("node-2", 60)
-    assert lease is not None
-    await bench.store.claim(lease, [FARM])
+    lease, bench.store.before["park"] = await taken(bench)
+    bench.store.stale = lease.task_id
     waiting = await bench.submit(FARM)
-
-    async def given_back() -> None:
-        await bench.store.park(lease, 1, due=None, keep=())
-
-    bench.store.before["park"] = given_back
     assert (await bench.act()).task_id == waiting
     assert not await bench.idle()
     assert (await bench.act()).status is TaskStatus.COMPLETED
@@ -558,15 +556,11 @@ async def test_a_computer_that_is_given_back_as_the_task_parks_wakes_it(reply: s
 async def test_a_look_at_a_computer_of_another_task_waits() -> None:
     """The start is refused with the claim, nothing is sent, and giving the computer back wakes the task."""
     bench = Bench(Listening(READ, final()))
-    other = await bench.submit(FARM)
-    lease = await bench.store.lease("node-2", 60)
-    assert lease is not None
-    await bench.store.claim(lease, [FARM])
+    _, give_back = await taken(bench)
     waiting = await bench.submit(FARM)
     task = await bench.act()
     assert (task.task_id, only(task).state) == (waiting, "allowed")
     assert bench.computers.frames == []
     assert await bench.idle()
-    await bench.store.park(lease, 1, due=None, keep=())
+    await give_back()
     assert (await bench.act()).status is TaskStatus.COMPLETED
-    assert lease.task_id == other

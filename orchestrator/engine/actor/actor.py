@@ -71,6 +71,9 @@ def _computers_of(task: AgentTask) -> list[ComputerId]:
 class TaskActor:
     """Acts for one leased task."""
 
+    _claimed = False
+    """Whether the computers of the present step are claimed by this very actor."""
+
     def __init__(
         self,
         *,
@@ -128,8 +131,6 @@ class TaskActor:
         self._undoing = Undoing(service, world)
         self._restoring = Restoring(self._journal, gate, self._undoing)
         self._gate = gate
-        self._claimed = False
-        """Whether the computers of the present step are claimed by this very actor."""
         self._looks = iter(_CLAIMED_S)
         """What is left of the looks at a computer that another task has, since this task last went on."""
         self._waiting = waiting or asyncio.Semaphore()
