@@ -16,7 +16,8 @@ from orchestrator.runtime.clock import steady_s
 
 # -- A letter of the bus as bytes: what it says as JSON, and the bytes beside it ---------
 
-_LENGTH_BYTES: Final = 4
+LENGTH_BYTES: Final = 4
+"""Before the JSON of a letter: how long it is."""
 
 
 class Letter(NamedTuple):
@@ -33,19 +34,19 @@ def packed(says: Mapping[str, Any], body: bytes = b"") -> bytes:
     except ValueError:
         # Half a pair of surrogates has no form in UTF-8; in ASCII it is escaped.
         told = json.dumps(says, separators=(",", ":")).encode("ascii")
-    return len(told).to_bytes(_LENGTH_BYTES, "big") + told + body
+    return len(told).to_bytes(LENGTH_BYTES, "big") + told + body
 
 
 def unpacked(data: bytes) -> Letter:
     """The letter; raises ValueError where the bytes are not a letter."""
-    end = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
+    end = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "big")
     if end > len(data):
         raise ValueError("A letter is cut off.")
     try:
         # Most strings come once: pydantic's cache of them would only be one more thing to be fetched from memory.
-        says = from_json(data[_LENGTH_BYTES:end], cache_strings="none")
+        says = from_json(data[LENGTH_BYTES:end], cache_strings="none")
     except ValueError:
-        says = json.loads(data[_LENGTH_BYTES:end])
+        says = json.loads(data[LENGTH_BYTES:end])
     if not isinstance(says, dict):
         raise ValueError("A letter is empty.")  # noqa: TRY004 - what the peer wrote, no type of ours
     return Letter(says, data[end:])

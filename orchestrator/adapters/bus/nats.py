@@ -140,8 +140,7 @@ class NatsBus(RemoteBus[Link]):
                 self._dropped_at = moment
                 logger.warning("hints are dropped: one of %s has %d bytes, %d wait", subject, len(data), waiting)
             return
-        with suppress(BusAway):
-            link.publish(f"{self._prefix}.h.{subject}", data)
+        link.tell(f"{self._prefix}.h.{subject}", data)
 
     def _listen(self, subject: str) -> None:
         self._subscribe(f"{self._prefix}.h.{subject}")

@@ -3,7 +3,7 @@
 A client of our own, as nats-py loses three promises. It keeps a request that is made while the server is away, and
 sends it after it has connected again, when the asker has given up. It tells the password of a tls:// URL in the clear
 to a server that offers no TLS. And a message with its answer takes it more than twice the time and the processor time:
-here a message is written in the turn in which it is published, and handed on in the turn in which it comes.
+here a letter is written in the turn in which it is published, and handed on in the turn in which it comes.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ from orchestrator.adapters.bus.nats_protocol import (
     context,
     signed,
 )
+from orchestrator.adapters.bus.remote import HINTS_APART_S
 from orchestrator.core.errors import BusAway, OrchestratorError
 
 # -- Why there is no connection to a NATS server, in words for people, and never with a secret
@@ -149,6 +150,10 @@ class Link(asyncio.Protocol):
         self._said: dict[str, float] = {}
         self._waited = 0
         """How much had not gone out at the last ping."""
+        self._hints = bytearray()
+        """Notifications that wait to be sent together."""
+        self._sending: asyncio.TimerHandle | None = None
+        """Since they were sent last: then they are sent again."""
         self.lost = asyncio.Event()
         self.secured = False
         """Whether TLS is spoken."""
@@ -180,12 +185,22 @@ class Link(asyncio.Protocol):
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes that were sent and wait for a slow network."""
-        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+        """Bytes that wait to be sent, or for a slow network."""
+        unsent = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        return unsent + len(self._hints)
 
     def publish(self, subject: str, data: bytes, reply: str = "") -> None:
         """Send. Raises BusAway where it is lost, and nothing was sent."""
         self._write(protocol.publish(subject, reply, data))
+
+    def tell(self, subject: str, data: bytes) -> None:
+        """Send a notification at once where none was sent lately, else a little later or with what else goes out.
+
+        Where the connection is lost, it is dropped.
+        """
+        self._hints += protocol.publish(subject, "", data)
+        if self._sending is None:
+            self._send_hints()
 
     def subscribe(self, subject: str, queue: str = "") -> int:
         """Ask for what comes; the answer is its number. Raises BusAway."""
@@ -304,7 +319,16 @@ class Link(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing() or self.lost.is_set():
             raise BusAway("The connection to NATS is lost.")
+        if self._hints:
+            data, self._hints = bytes(self._hints) + data, bytearray()
         transport.write(data)
+
+    def _send_hints(self) -> None:
+        self._sending = None
+        if self._hints:
+            with suppress(BusAway):
+                self._write(b"")
+            self._sending = asyncio.get_running_loop().call_later(HINTS_APART_S, self._send_hints)
 
     def _word(self, event: Event) -> None:
         match event:
@@ -367,8 +391,9 @@ class Link(asyncio.Protocol):
     def _lose(self) -> None:
         self._hears = False
         self.lost.set()
-        if self._pinging is not None:
-            self._pinging.cancel()
+        for timer in (self._pinging, self._sending):
+            if timer is not None:
+                timer.cancel()
 
 
 __all__ = ["CONNECT_S", "Failed", "Link", "Message", "Refused", "away", "without_secrets"]

@@ -15,6 +15,7 @@ import asyncpg
 from asyncpg import Connection
 
 from orchestrator.adapters.bus.postgres_notes import Hearing, Note, said, spilled
+from orchestrator.adapters.bus.remote import HINTS_APART_S
 from orchestrator.core.errors import BusAway, InvalidRequest
 from orchestrator.runtime.postgresql import sessions
 from orchestrator.runtime.postgresql.problems import Kind, trouble
@@ -56,9 +57,6 @@ def away(url: str, error: BaseException, *, connecting: bool = True) -> BusAway 
 # All of it is of the moment: the tables are UNLOGGED, a server that crashed empties them, and every node says
 # anew who it is when it connects again. Nodes in the same schema of the same database are on the same bus.
 
-HINTS_APART_S: Final = 0.05
-"""Seconds between two sends of notifications alone; others go at once and take them along. Each send is a transaction
-here and one more at each node that hears it, and a node at work tells several notifications for each step."""
 BEAT_S: Final = 1.0
 """A node says this often that it lives."""
 SILENT_S: Final = 5.0

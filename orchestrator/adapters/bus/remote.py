@@ -15,7 +15,7 @@ from itertools import count
 from secrets import token_hex
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from orchestrator.adapters.bus.letters import Clocks, Letter, Mail, Parts, packed, unpacked
+from orchestrator.adapters.bus.letters import LENGTH_BYTES, Clocks, Letter, Mail, Parts, packed, unpacked
 from orchestrator.adapters.bus.local import LocalBus
 from orchestrator.adapters.bus.requests import Answering, Asking
 from orchestrator.core.errors import BusAway, OrchestratorError, RequestLost
@@ -27,6 +27,9 @@ LETTER_BYTES: Final = 1024 * 1024
 """The longest letter, however much longer ones the network takes."""
 MOST_NODES: Final = 1_000
 """The most nodes of which the last message heard is remembered; those heard longest ago are forgotten."""
+HINTS_APART_S: Final = 0.05
+"""Seconds between two sends of notifications alone; others go at once and take them along. Each send is work here, for
+the network and at each node that hears it, and a node at work tells several notifications for each step."""
 FLUSH_S: Final = 10.0
 CLOSE_S: Final = 2.0
 FIRST_PAUSE_S: Final = 0.05
@@ -75,6 +78,8 @@ class RemoteBus(ABC, Generic[L]):
         self._heard_subjects: Counter[str] = Counter()
         self._served_subjects: Counter[str] = Counter()
         self._numbers = count(1)
+        self._own = f'{{"from":"{self.id}",'.encode()
+        """How a notification of this node begins, which a network may bring back."""
         self._came: list[Hint] = []
         self._heard_up_to: OrderedDict[str, int] = OrderedDict()
         self._line: L | None = None
@@ -250,13 +255,13 @@ class RemoteBus(ABC, Generic[L]):
         Messages of one turn of the loop are heard in the next, each node's notifications in their order. An adapter may
         mix up the order of different subjects.
         """
+        if data.startswith(self._own, LENGTH_BYTES):
+            return
         try:
             says = unpacked(data).says
             hint = Hint(str(says["from"]), int(says["number"]), subject, dict(says["payload"]))
         except (ValueError, KeyError, TypeError):
             logger.debug("a hint of %s could not be read", subject)
-            return
-        if hint.node == self.id:
             return
         if not self._came:
             asyncio.get_running_loop().call_soon(self._deliver)

@@ -453,6 +453,67 @@ async def test_hints_of_several_subjects_are_heard_in_one_order(nats_server: Nat
 # -- a cluster -----------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bytes]]:
+    """What links write from now on: how many notifications that waited, and what goes out with them."""
+    found: list[tuple[int, bytes]] = []
+    write = nats_link.Link._write
+
+    def noted(link: nats_link.Link, data: bytes) -> None:
+        found.append((bytes(link._hints).count(b"PUB "), data))
+        write(link, data)
+
+    monkeypatch.setattr(nats_link.Link, "_write", noted)
+    return found
+
+
+async def test_notifications_gather_and_go_with_what_somebody_waits_for(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch, writes: list[tuple[int, bytes]]
+) -> None:
+    """The first goes at once; of those that follow soon none is sent by itself, none is lost, and all come first."""
+    heard = Heard()
+
+    async def count(payload: Mapping[str, Any], body: bytes) -> Answer:
+        del payload, body
+        return Answer({"heard": len(heard.all)})
+
+    async with opened(nats_server.url, nats_server.url) as (one, two):
+        two.subscribe("a", heard)
+        two.serve("b", count)
+        await two.flush()
+        # Now two knows the clock of one, and begins the next request in the turn in which it comes.
+        await one.request("b", {}, within_s=HANG_S)
+        monkeypatch.setattr(nats_link, "HINTS_APART_S", HANG_S)
+        one.publish("a", {"n": 0})
+        await heard.until({"n": 0})
+        for number in range(1, 30):
+            one.publish("a", {"n": number})
+            await asyncio.sleep(0)
+        assert (await one.request("b", {}, within_s=HANG_S)).payload == {"heard": 30}
+        assert heard.all == [{"n": number} for number in range(30)]
+        assert [hints for hints, _ in writes if hints] == [1, 29]
+
+
+async def test_notifications_that_follow_one_another_go_soon(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch, writes: list[tuple[int, bytes]]
+) -> None:
+    """Those that wait go by themselves, where nothing else is sent; when a node ends, the last ones go."""
+    monkeypatch.setattr(nats_link, "PING_S", HANG_S)
+    async with opened(nats_server.url) as (two,):
+        heard = Heard()
+        two.subscribe("a", heard)
+        await two.flush()
+        async with opened(nats_server.url) as (one,):
+            writes.clear()
+            for number in range(3):
+                one.publish("a", {"n": number})
+            await heard.until({"n": 2})
+            assert writes == [(1, b""), (2, b"")]
+            for number in range(3, 6):
+                one.publish("a", {"n": number})
+        assert await heard.until({"n": 5}) == [{"n": number} for number in range(6)]
+
+
 @contextmanager
 def cluster(*options: str, size: int = 3) -> Iterator[list[NatsServer]]:
     """Servers that know each other, and clients of one hear of all."""
