@@ -518,12 +518,12 @@ async def test_an_acknowledgement_has_a_number_of_its_own() -> None:
     assert len(set(numbers)) == len(numbers)
 
 
-async def taken(bench: Bench) -> tuple[Lease, Hook]:
+async def taken(bench: Bench, computer: ComputerId = FARM) -> tuple[Lease, Hook]:
     """Another task has the computer: its lease, and what gives both back."""
-    await bench.submit(FARM)
+    await bench.submit(computer)
     lease = await bench.store.lease("node-2", 60)
     assert lease is not None
-    await bench.store.claim(lease, [FARM])
+    await bench.store.claim(lease, [computer])
 
     async def given_back() -> None:
         await bench.store.park(lease, 1, due=None, keep=())
@@ -549,6 +549,28 @@ async def test_a_computer_that_is_given_back_as_the_task_parks_wakes_it(reply: s
     bench.store.stale = lease.task_id
     waiting = await bench.submit(FARM)
     assert (await bench.act()).task_id == waiting
+    assert not await bench.idle()
+    assert (await bench.act()).status is TaskStatus.COMPLETED
+
+
+@pytest.mark.parametrize("tool", ["cc_read", "cc_delete"], ids=["look", "change"])
+async def test_a_task_parks_for_the_computer_that_was_refused_last(tool: str) -> None:
+    """Of its two computers another task takes the first while it waits for the second, which is given back then."""
+    computers = FakeComputers({one: Disk({"a.lua": b"old\n"}) for one in (FARM, MINE)})
+    both = says(*(call(tool, path="a.lua", computer=one) for one in (FARM, MINE)))
+    bench = Bench(Listening(both, final()), policy=rules(), computers=computers)
+    lease, bench.store.before["park"] = await taken(bench, MINE)
+    bench.store.stale = lease.task_id
+    give_back: list[Hook] = []
+
+    async def taken_too() -> None:
+        give_back.append((await taken(bench))[1])
+
+    bench.store.before["claimant"] = taken_too
+    waiting = await bench.submit(FARM, MINE)
+    assert (await bench.act()).task_id == waiting
+    assert await bench.idle()
+    await give_back[0]()
     assert not await bench.idle()
     assert (await bench.act()).status is TaskStatus.COMPLETED
 

@@ -162,7 +162,7 @@ class TaskActor:
                 wait = await self._once()
                 if wait is None:
                     self._looks = iter(_CLAIMED_S)
-                elif not await self._is_free_soon(wait):
+                elif (wait := await self._after_looks(wait)) is not None:
                     await self._sleep(wait)
                     return self._journal.task
             except Conflict:
@@ -317,25 +317,26 @@ class TaskActor:
             for effect in effects
         )
 
-    async def _is_free_soon(self, wait: Wait) -> bool:
-        """Whether the computer that another task's step has is given back before the looks at it are used up."""
+    async def _after_looks(self, wait: Wait) -> Wait | None:
+        """The wait that is left after the looks at a computer that another task's step has; None: the task goes on."""
         computer = wait.computer
         if computer is None or not self._world.online(computer):
-            return False
+            return wait
         if not self._waiting.locked():
             async with self._waiting:
                 for seconds in self._looks:
                     await self._leaving.pause(seconds * random.uniform(0.5, 1))
                     holder = await patiently(partial(self._store.claimant, computer), for_s=self._journal.patience_s)
                     if holder in {None, self._journal.task.task_id}:
-                        return True
+                        return None
                     if self._leaving.begun:
                         break
         if self._claimed or computer not in step_computers(self._journal.task):
-            return False
+            return wait
         # The store notes with it for what this task waits. A claim that is given back just now, in a transaction that
-        # is not committed, would wake nobody who parks without such a note.
-        return await self._claim() is None
+        # is not committed, would wake nobody who parks without such a note, or for another computer than it names.
+        blocked = await self._claim()
+        return None if blocked is None else Wait(computer=blocked)
 
     async def _hand_over(self) -> None:
         """Give the lease back with the task due at once, its claims kept for the next actor. Raises Conflict."""
