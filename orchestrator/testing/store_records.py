@@ -228,7 +228,8 @@ async def s105_pages_of_tasks(store: Store, clock: ManualClock) -> None:
     await store.create(TaskId("t99"), [author.submitted()])
     (second, *_) = await store.list_tasks(before=(first.created_at, first.task_id), limit=1)
     assert second.task_id == "t10"
-    assert await store.list_tasks(users=[]) == []
+    for some in (None, "s-all"):
+        assert await store.list_tasks(users=[], session_id=some) == []
 
 
 # -- The contracts of grants: S51 to S57, given with a decision, used with a start, listed and revoked

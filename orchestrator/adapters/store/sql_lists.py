@@ -49,7 +49,8 @@ def list_tasks(
     if status is not None:
         wanted[f"status{than} = ?"] = (status.value,)
     if session_id is not None and users is not None:
-        wanted[f"user_id{than} IN ({', '.join('?' * len(users))})"] = tuple(users)
+        # PostgreSQL takes no empty list; nothing equals NULL.
+        wanted[f"user_id{than} IN ({', '.join('?' * len(users)) or 'NULL'})"] = tuple(users)
         users = None
     if before is not None:
         wanted["(created_at, task_id) < (?, ?)"] = (to_us(before[0]), before[1])
