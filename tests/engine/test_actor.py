@@ -78,7 +78,7 @@ Hook = Callable[[], Awaitable[None]]
 
 
 class WatchedStore(InMemoryPersistenceManager):
-    """The store in memory, with what a test wants to happen just before or after an append, a park or a look."""
+    """The store in memory, with what a test wants to happen just before or after what an actor asks of it."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock=clock)
@@ -97,6 +97,11 @@ class WatchedStore(InMemoryPersistenceManager):
     async def claimant(self, computer: ComputerId) -> TaskId | None:
         await self._happen(self.before, ["claimant"])
         return self.stale or await super().claimant(computer)
+
+    async def claim(self, *given: Any) -> ComputerId | None:
+        blocked = await super().claim(*given)
+        await self._happen(self.after, ["claim"])
+        return blocked
 
     async def park(self, *given: Any, **more: Any) -> bool:
         await self._happen(self.before, ["park"])

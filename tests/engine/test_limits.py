@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.adapters.bus.local import LocalBus
-from orchestrator.core.errors import ComputerFailed, Forbidden, ModelFailed
+from orchestrator.core.errors import ComputerFailed, Forbidden, ModelFailed, StoreAway
 from orchestrator.core.model_view.prompt import estimate
 from orchestrator.core.ports import CallResult, ChatMessage, Identity, Lease, ModelReply
 from orchestrator.core.task import facts
@@ -550,6 +550,18 @@ async def test_a_computer_that_is_given_back_as_the_task_parks_wakes_it(reply: s
     waiting = await bench.submit(FARM)
     assert (await bench.act()).task_id == waiting
     assert not await bench.idle()
+    assert (await bench.act()).status is TaskStatus.COMPLETED
+
+
+async def test_a_claim_of_which_nothing_was_heard_is_made_again() -> None:
+    """A task that stopped for it would keep what it has claimed from all others until it is looked at again."""
+    bench = Bench(Listening(says(WRITE), final()), policy=rules())
+
+    async def unheard() -> None:
+        raise StoreAway("The disk took too long.")
+
+    bench.store.after["claim"] = unheard
+    await bench.submit(FARM)
     assert (await bench.act()).status is TaskStatus.COMPLETED
 
 

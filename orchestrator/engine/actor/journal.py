@@ -183,7 +183,8 @@ class TaskJournal:
 
     async def claim(self, computers: Sequence[ComputerId]) -> ComputerId | None:
         """Claim computers, all or none; the answer is one that another task has."""
-        blocked = await self.service.store.claim(self.lease, computers)
+        # Twice is as good as once. A task that is given up now would have for a while what was claimed unheard.
+        blocked = await patiently(lambda: self.service.store.claim(self.lease, computers), for_s=self.patience_s)
         self.claimed = self.claimed or blocked is None
         return blocked
 
