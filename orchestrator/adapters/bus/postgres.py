@@ -35,11 +35,13 @@ class Outbox:
 
     def put(self, note: Note) -> None:
         """Send it as soon as there is a connection."""
+        if not self._waiting or note.kind != "hint":
+            # The other notifications go with the first that waits.
+            self.news.set()
         self._waiting.append(note)
         self._count(note, 1)
         while self._hints > MAX_HINTS or self._hint_bytes > MAX_HINT_BYTES:
             self._drop_oldest_hint()
-        self.news.set()
 
     def batch(self) -> list[Note]:
         """The next messages: so much that what comes after it does not wait long."""

@@ -16,6 +16,7 @@ _PART_HEAD: Final = 24
 """Characters that say which part of which letter it is, at most."""
 
 NoteKind = Literal["hint", "request", "letter"]
+_KINDS: Final = frozenset(get_args(NoteKind))
 
 
 class Note(NamedTuple):
@@ -48,20 +49,26 @@ def spilled(note: Note, key: str) -> str:
 
 
 class Hearing:
-    """Joins the parts of letters, as they come one after the other."""
+    """Reads notes as they come one after the other, and joins the parts of letters.
 
-    def __init__(self) -> None:
+    ``node``: the one that hears; its own notifications come back to it, and are passed over.
+    """
+
+    def __init__(self, node: str) -> None:
+        self._node = node
         self._parts: list[str] = []
         self._of: tuple[str, ...] = ()
         """The letter whose parts these are: its kind, address, tag, count of parts, number."""
 
     def heard(self, text: str) -> tuple[Note, str] | None:
-        """The note, and the key of its letter where that lies in the database; None: more of it comes.
+        """The note, and the key of its letter where that lies in the database; None: more of it comes, or it is known.
 
         Raises ValueError for another text.
         """
         kind, to, tag, rest = text.split(" ")
-        if kind not in get_args(NoteKind) or rest[:1] not in ("=", "@", "."):
+        if kind == "hint" and tag == self._node:
+            return None
+        if kind not in _KINDS or rest[:1] not in ("=", "@", "."):
             raise ValueError("This is not a note of the bus.")
         if rest[0] == ".":
             joined = self._joined((kind, to, tag), rest)

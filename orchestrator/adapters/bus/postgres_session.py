@@ -222,7 +222,7 @@ class Session:
         self._channel = ""
         self._listening: frozenset[str] = frozenset()
         """The subjects whose notifications come."""
-        self._hearing, self._letters = Hearing(), count(1)
+        self._hearing, self._letters = Hearing(node), count(1)
         self._coming: deque[tuple[Note, str]] = deque()
         self._come = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
@@ -311,8 +311,6 @@ class Session:
         if heard is None:
             return
         note, key = heard
-        if note.kind == "hint" and note.tag == self._node:
-            return
         # A letter that comes after one that has to be fetched waits for it: letters keep their order.
         if key or self._coming:
             self._coming.append((note, key))

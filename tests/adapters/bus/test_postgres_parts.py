@@ -30,7 +30,7 @@ def network(postgres_url: str) -> BusNetwork:
 @pytest.mark.parametrize("kind", ["hint", "request", "letter"])
 def test_a_notification_is_as_long_as_it_may_be(kind: NoteKind) -> None:
     """A letter that is longer than one goes in as few as it takes, up to a bound; what is heard is the same."""
-    hearing = Hearing()
+    hearing = Hearing("three")
     for length in (*range(LONGEST // 2, LONGEST + 2), SAID_BYTES, SAID_BYTES + 1):
         note = Note(kind, "to.it", "1", bytes(range(256)) * (length // 256) + b"\xff" * (length % 256))
         parts = said(note, 10**9)
@@ -42,11 +42,13 @@ def test_a_notification_is_as_long_as_it_may_be(kind: NoteKind) -> None:
         told = [hearing.heard(text) for text in parts]
         assert told == [None] * (len(parts) - 1) + [(note, "")] * bool(parts)
     assert hearing.heard(spilled(note, "key.1")) == (note._replace(letter=b""), "key.1")
+    # The tag of a notification is the node that sent it.
+    assert [*map(Hearing("1").heard, said(note, 1))] == [None if kind == "hint" else (note, "")] * len(said(note, 1))
 
 
 def test_a_letter_of_which_a_part_is_missing_is_not_heard() -> None:
     """Nor does it spoil the next one, of the same length."""
-    hearing, notes = Hearing(), [Note("letter", "two", "1", bytes([byte]) * 20_000) for byte in (1, 2)]
+    hearing, notes = Hearing("three"), [Note("letter", "two", "1", bytes([byte]) * 20_000) for byte in (1, 2)]
     first, second = (said(note, number) for number, note in enumerate(notes))
     for lost in range(len(first)):
         for text in [*first[:lost], *first[lost + 1 :]]:
