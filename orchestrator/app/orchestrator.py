@@ -262,7 +262,7 @@ async def open_orchestrator(
         endpoints = _endpoints(
             ground, undoing, hub, here, models, keeper, background, transfers, update_secret, notifier
         )
-        workers = _workers(ground, undoing, models)
+        workers = _workers(ground, undoing, models, hub)
         in_game = InGameCommands(
             undoing, ground.authorizer, defaults=endpoints.defaults, refused=endpoints.attempts.refused_at
         )
@@ -397,7 +397,7 @@ def _provider(settings: Settings) -> Provider | None:
     return OidcProvider(settings.oidc_issuer, settings.oidc_client_id, secret)
 
 
-def _workers(ground: Foundation, undoing: Undoing, models: Models) -> Workers:
+def _workers(ground: Foundation, undoing: Undoing, models: Models, hub: Hub) -> Workers:
     return Workers(
         service=undoing.service,
         world=undoing.world,
@@ -406,6 +406,7 @@ def _workers(ground: Foundation, undoing: Undoing, models: Models) -> Workers:
         count=ground.settings.workers,
         lease_s=ground.settings.lease_s,
         may_act=lambda: ground.policy.unusable is None,
+        here=hub.here if ground.store.shared else None,
     )
 
 

@@ -13,6 +13,7 @@ from orchestrator.core.errors import Conflict, JournalBroken, LeaseLost, NewerSc
 from orchestrator.core.ports import ChatModel, Lease, Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
+from orchestrator.core.values import ComputerId
 from orchestrator.engine.actor import Leaving, TaskActor, TaskJournal, note_failure
 from orchestrator.engine.actor.talks import Talks
 from orchestrator.engine.tasks import AWAY, TaskService, patiently
@@ -162,6 +163,8 @@ class Workers:
     lease_s: float = LEASE_S
     may_act: Callable[[], bool] = lambda: True
     """Whether tasks are taken on now."""
+    here: Callable[[ComputerId], bool] | None = None
+    """Whether a computer is connected to this node; None: there is no other node."""
     _due: asyncio.Event = field(default_factory=asyncio.Event)
     _told: set[str] = field(default_factory=lambda: {_ANY})
     """The tasks of which somebody said that they fall due: one is asked for; else a look shows whether one is due."""
@@ -265,8 +268,9 @@ class Workers:
         if left_s <= 0:
             told, self._told = self._told, set()
             looked, self._looked = self._looked, None
+            turns = self.service.quotas.turns(frozen)
             lease = await self.service.store.lease(
-                self.holder, self.lease_s, but=self._left_to_newer(), turns=self.service.quotas.turns(frozen)
+                self.holder, self.lease_s, but=self._left_to_newer(), turns=turns, here=self.here
             )
             if lease is not None:
                 self._not_had = 0

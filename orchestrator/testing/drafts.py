@@ -78,13 +78,20 @@ class Author:
         """The fact as a draft."""
         return Draft(item_id=ItemId(f"i{next(self._ids)}"), at=self._clock.now(), actor=SYSTEM, fact=fact)
 
-    def submitted(self, prompt: str = "fix my farm", *, priority: int = 0, user: str = "alice") -> Draft:
+    def submitted(
+        self,
+        prompt: str = "fix my farm",
+        *,
+        priority: int = 0,
+        user: str = "alice",
+        computers: Sequence[ComputerId] = (COMPUTER,),
+    ) -> Draft:
         """A task comes in."""
         fact = facts.TaskSubmitted(
             prompt=prompt,
             user_id=user,
             session_id="s1",
-            computers=(COMPUTER,),
+            computers=tuple(computers),
             model="scripted",
             max_steps=20,
             priority=priority,

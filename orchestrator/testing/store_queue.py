@@ -1,9 +1,10 @@
-"""The contracts of ``TaskQueue``: S24 to S40, S43 (claims with an append), S91 (left to others), S95 to S98 (turns)."""
+"""The contracts of ``TaskQueue``: S24 to S40, S43 (claims), S91, S95 to S98 (turns), S118 to S120 (who is near)."""
 
 import asyncio
 
 from orchestrator.core.errors import ComputerClaimed, Conflict, LeaseLost
 from orchestrator.core.ports import ANYBODY, Lease, Store, Token, Turns
+from orchestrator.core.ports.store import FAR_S, OVERTAKEN_S
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.states import TaskStatus
 from orchestrator.core.wire.wire import ComputerId
@@ -463,3 +464,57 @@ async def s98_frozen_users(store: Store, clock: ManualClock) -> None:
     assert await store.next_due(frozen=("ann",)) is None
     assert await store.next_due() is not None
     assert await _served(store, 1, ANYBODY) == ["ann"]
+
+
+async def _due(store: Store, clock: ManualClock, *tasks: tuple[str, int, tuple[ComputerId, ...]]) -> None:
+    """Tasks with a name, a priority and computers; each falls due a moment after the one before it."""
+    author = Author(clock)
+    for name, priority, computers in tasks:
+        await store.create(TaskId(name), [author.submitted(priority=priority, computers=computers, user=name[0])])
+        clock.advance(0.001)
+
+
+async def _taken_near(store: Store) -> list[str]:
+    """The tasks that a node with the computer C8 takes now, in their order."""
+    names = []
+    while (lease := await store.lease("node-1", 60, here=C8.__eq__)) is not None:
+        names.append(str(lease.task_id))
+    return names
+
+
+async def s118_near_tasks_first(store: Store, clock: ManualClock) -> None:
+    """Tasks with a computer here, or without any, go first; the others are left to other nodes for a moment."""
+    await _due(store, clock, ("a1", 0, (C3,)), ("a2", 0, ()), ("a3", 0, (C3,)), ("a4", 0, (C3, C8)))
+    assert await _taken_near(store) == ["a2", "a4"]
+    assert await store.next_due() is not None
+    clock.advance(FAR_S - 0.004)
+    assert await _taken_near(store) == ["a1"]
+    clock.advance(0.002)
+    assert await _taken_near(store) == ["a3"]
+    await _due(store, clock, ("a5", 0, (C3,)), ("a6", 0, (C8,)))
+    assert (await taken(store)).task_id == "a5", "to a node that does not say, it makes no difference"
+
+
+async def s119_near_tasks_do_not_overtake_all(store: Store, clock: ManualClock) -> None:
+    """None of a higher priority, and none that fell due long before; a task that many overtake has its turn."""
+    await _due(store, clock, ("a1", 1, (C3,)), ("a2", 0, (C8,)))
+    assert await _taken_near(store) == []
+    clock.advance(FAR_S)
+    assert await _taken_near(store) == ["a1", "a2"]
+    await _due(store, clock, ("a3", 0, (C3,)))
+    clock.advance(OVERTAKEN_S)
+    await _due(store, clock, ("a4", 0, (C8,)))
+    assert await _taken_near(store) == ["a3", "a4"]
+    await _due(store, clock, ("a5", 0, (C3,)))
+    clock.advance(OVERTAKEN_S - 0.001)
+    await _due(store, clock, ("a6", 0, (C8,)))
+    assert await _taken_near(store) == ["a6", "a5"]
+
+
+async def s120_users_with_far_tasks(store: Store, clock: ManualClock) -> None:
+    """A user whose tasks are left to other nodes holds up nobody, and has not had a turn by that."""
+    await _due(store, clock, ("a1", 0, (C3,)), ("b1", 0, (C8,)), ("b2", 0, (C8,)))
+    assert (await _taken_near(store))[0] == "b1"
+    clock.advance(FAR_S)
+    await _due(store, clock, ("b3", 0, (C8,)))
+    assert await _taken_near(store) == ["a1", "b3"]

@@ -5,10 +5,11 @@ found right mean nothing beside one. Only what the migrations made may touch our
 changes no answer: it is told and does not stop a start.
 """
 
+import json
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from functools import cache
 from typing import Final, NamedTuple, assert_never
 
@@ -16,20 +17,21 @@ from orchestrator.adapters.store.schema import READ_META, SCHEMA, SCHEMA_KEY, Ta
 from orchestrator.adapters.store.script import Script
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import Schedule
+from orchestrator.core.ports.store import FAR_S, OVERTAKEN_S
+from orchestrator.core.task.facts import TaskId
 from orchestrator.core.values import ComputerId
 
 # -- The queue entry and the lease of one task: a value, and the few ways it may change
 #
 # Every adapter keeps an `Entry` beside the task's version and changes it by these functions only, inside the
-# transaction that also checks the version.
+# transaction that also checks the version. An entry is
 #
-# =========  ===============================  ================================================== it is      when
-# so =========  ===============================  ================================================== asleep     no
-# holder, due None or later     only a wake or the clock makes it due due        no holder, due now or earlier
-# the next ``lease`` may take it held       a holder, lease_until later      nobody else may take it; its due
-# stays in the past, so that it is due at once if its holder dies expired    a holder, lease_until reached    the
-# next ``lease`` may take it; until then the holder may go on, and going on renews the lease =========
-# ===============================  ==================================================
+# - asleep: it has no holder, and is due never or later. Only a wake or the clock makes it due.
+# - due: it has no holder, and is due now or since some time. The next ``lease`` may take it.
+# - held: it has a holder, and the lease ends later. Nobody else may take it. Its due time stays in the past, so that
+#   it is due at once if its holder dies.
+# - expired: it has a holder, and the lease is over. The next ``lease`` may take it. Until then the holder may go on,
+#   and that renews the lease.
 #
 # No wake-up is lost. An append moves the version, so a holder that would sleep on an older version is refused
 # with Conflict; a bare wake of a held task moves nothing, so it leaves ``woken``, and a woken task falls due as
@@ -110,6 +112,36 @@ def scheduled(entry: Entry, schedule: Schedule, token: int | None, now: int) -> 
 def seconds_to_us(seconds: float) -> int:
     """A duration in microseconds."""
     return round(seconds * 1_000_000)
+
+
+Due = tuple[str, int, int, str]
+"""A task that is due and may be held: its id, its priority, since when, and its computers as JSON."""
+
+
+def near_first(due: Sequence[Due], here: Callable[[ComputerId], bool], now: int) -> list[TaskId]:
+    """The tasks of a user that a node is to take, in this order, among the first of those that are due.
+
+    A step on a computer of another node costs both of them two messages. ``due``: by priority, then by time.
+    """
+    near: list[TaskId] = []
+    far: list[TaskId] = []
+    for task_id, priority, since, computers in due:
+        if priority != due[0][1] or since > due[0][2] + seconds_to_us(OVERTAKEN_S):
+            break
+        names = _names(computers)
+        if not names or any(map(here, names)):
+            near.append(TaskId(task_id))
+        elif now - since >= seconds_to_us(FAR_S):
+            far.append(TaskId(task_id))
+    return near + far
+
+
+def _names(computers: str) -> list[ComputerId]:
+    """The computers of a row; none where it was damaged: the task that is read then is refused, and no other waits."""
+    with suppress(ValueError):
+        names = json.loads(computers)
+        return [ComputerId(str(name)) for name in names] if isinstance(names, list) else []
+    return []
 
 
 # -- Whether the tables, indexes, triggers and views of a store are those of its schema

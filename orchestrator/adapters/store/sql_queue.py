@@ -4,7 +4,7 @@ A claim that is blocked, and a park, write ``waiting_for``; giving a computer ba
 blocked and that parks only then is woken all the same: the release in between has left ``woken`` on its entry.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Final, Protocol
@@ -17,6 +17,7 @@ from orchestrator.adapters.store.objects import (
     given_back,
     holds,
     leased,
+    near_first,
     renewed,
     renewed_until,
     scheduled,
@@ -185,6 +186,11 @@ class InChunks:
 _DUE: Final = """SELECT task_id, {columns} FROM tasks
     WHERE user_id = ? AND due <= ? AND (holder IS NULL OR lease_until <= ?){but}
     ORDER BY priority DESC, due, task_id LIMIT 1 /* FOR UPDATE SKIP LOCKED */"""
+_FIRST_DUE: Final = """SELECT task_id, priority, due, computers FROM tasks
+    WHERE user_id = ? AND due <= ? AND (holder IS NULL OR lease_until <= ?){but}
+    ORDER BY priority DESC, due, task_id LIMIT 16"""
+_STILL_DUE: Final = f"""SELECT task_id, {ENTRY_COLUMNS} FROM tasks
+    WHERE task_id = ? AND due <= ? AND (holder IS NULL OR lease_until <= ?) /* FOR UPDATE SKIP LOCKED */"""
 # From user to user along an index, however many tasks each has; with when the next task of each fell due.
 _WAITING_USERS: Final = """WITH RECURSIVE users (name) AS (
     SELECT MIN(user_id) FROM tasks WHERE due IS NOT NULL
@@ -240,7 +246,13 @@ _SET_CLAIM: Final = "UPDATE computers SET task = ? WHERE computer = ?"
 
 
 def lease(
-    holder: str, lease_s: float, but: Collection[TaskId] = (), turns: Turns = ANYBODY, *, now: int
+    holder: str,
+    lease_s: float,
+    but: Collection[TaskId] = (),
+    turns: Turns = ANYBODY,
+    here: Callable[[ComputerId], bool] | None = None,
+    *,
+    now: int,
 ) -> Script[Lease | None]:
     """The port's ``lease``."""
     term, names = _without("task_id", but)
@@ -249,7 +261,10 @@ def lease(
     for start, _, user in sorted(one for one in waiting if one[2] not in turns.frozen):
         if not (yield from _has_room(user, turns.at_once.get(user, 0), now)):
             continue
-        found = yield _DUE.format(columns=ENTRY_COLUMNS, but=term), (user, now, now, *names)
+        if here is None:
+            found = yield _DUE.format(columns=ENTRY_COLUMNS, but=term), (user, now, now, *names)
+        else:
+            found = yield from _near(here, (user, now, now, *names), term, now)
         if found:
             task_id, *columns = found[0]
             entry = leased(Entry._make(columns), holder, now, seconds_to_us(lease_s))
@@ -257,6 +272,14 @@ def lease(
             yield _SET_TURN, (user, start, start + int(_TURN / turns.weights.get(user, 1.0)))
             return Lease(TaskId(task_id), Token(entry.token))
     return None
+
+
+def _near(here: Callable[[ComputerId], bool], whose: tuple[Cell, ...], term: str, now: int) -> Script[Rows]:
+    """The due task of a user that a node is to take, locked; empty: none, or other nodes take them just now."""
+    for task_id in near_first((yield _FIRST_DUE.format(but=term), whose), here, now):
+        if found := (yield _STILL_DUE, (task_id, now, now)):
+            return found
+    return []
 
 
 def _has_room(user: str, at_once: int, now: int) -> Script[bool]:

@@ -406,9 +406,15 @@ class SqlStore(ABC):
     # -- queue ---------------------------------------------------------------------------
 
     async def lease(
-        self, holder: str, lease_s: float, *, but: Collection[TaskId] = (), turns: Turns = ANYBODY
+        self,
+        holder: str,
+        lease_s: float,
+        *,
+        but: Collection[TaskId] = (),
+        turns: Turns = ANYBODY,
+        here: Callable[[ComputerId], bool] | None = None,
     ) -> Lease | None:
-        return await self._write(lambda now: sql_queue.lease(holder, lease_s, but, turns, now=now))
+        return await self._write(lambda now: sql_queue.lease(holder, lease_s, but, turns, here, now=now))
 
     async def renew(self, lease: Lease, lease_s: float) -> None:
         # Urgent: the very load that makes a queue long must not cost its holders their leases.

@@ -83,6 +83,11 @@ class Turns:
 
 ANYBODY: Final = Turns()
 
+FAR_S: Final = 0.1
+"""Seconds for which a due task is left to the nodes that have a computer of it: longer than a notification takes."""
+OVERTAKEN_S: Final = 10.0
+"""Bounds the tasks that may overtake one: those that fell due within so many seconds after it."""
+
 
 Schedule = Literal["keep", "wake", "sleep"]
 """The effect of an append on the queue entry: none, due at once, or due never (and lease given back)."""
@@ -322,13 +327,23 @@ class TaskQueue(Protocol):
     """The queue entries in the same rows: leases are on tasks, never on messages."""
 
     async def lease(
-        self, holder: str, lease_s: float, *, but: Collection[TaskId] = (), turns: Turns = ANYBODY
+        self,
+        holder: str,
+        lease_s: float,
+        *,
+        but: Collection[TaskId] = (),
+        turns: Turns = ANYBODY,
+        here: Callable[[ComputerId], bool] | None = None,
     ) -> Lease | None:
         """A due task that nobody holds, of the user whose turn it is; None: there is none.
 
         Users take turns, one lease each, by their weights: no number of tasks of one user holds up another. Of one
         user, the task of highest priority goes first, and of equals the one that is due longest. Between users that
         were idle it is the one whose task is due longest. ``but``: those that this holder leaves to others.
+
+        ``here``: whether a computer is connected to the holder's node; None: that makes no difference. A task whose
+        computers are all elsewhere is left to the other nodes for FAR_S. After that, tasks with a computer here, and
+        those without computers, go before it where they have its priority and fell due within OVERTAKEN_S after it.
         """
 
     async def renew(self, lease: Lease, lease_s: float) -> None:

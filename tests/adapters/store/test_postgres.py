@@ -245,6 +245,7 @@ OFTEN: Final[dict[str, Callable[[Store], Awaitable[object]]]] = {
     "which computers": lambda store: store.waited_for(),
     "a computer that comes": lambda store: store.wake_waiting([ComputerId("c")], claimants=True),
     "a lease": lambda store: store.lease("n", 30),
+    "a lease of a node": lambda store: store.lease("n", 30, here=lambda _: True),
 }
 
 
@@ -384,6 +385,23 @@ async def test_the_task_of_a_node_that_was_killed_is_taken_over(postgres_url: st
             began = time.monotonic()
             assert (await soon(lambda: store.lease("other", 60))).token == 2
             assert time.monotonic() - began < 1.5 or not timed
+
+
+async def test_a_near_task_that_another_node_takes_is_passed_over(postgres_url: str) -> None:
+    """Its row is locked and no longer had; the next is taken without waiting, and a damaged row holds up nobody."""
+    author = Author(ManualClock())
+    async with opened(postgres_url) as store:
+        for name in ("a", "b", "c"):
+            await store.create(TaskId(name), [author.submitted()])
+        connection = await asyncpg.connect(postgres_url)
+        try:
+            await connection.execute("UPDATE tasks SET computers = '[' WHERE task_id = 'c'")
+            async with connection.transaction():
+                await connection.execute("SELECT 1 FROM tasks WHERE task_id = 'a' FOR UPDATE")
+                leases = [await store.lease("one", 60, here=lambda _: True) for _ in range(3)]
+            assert [lease and lease.task_id for lease in leases] == ["b", "c", None]
+        finally:
+            await connection.close()
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -5,8 +5,9 @@ memory and one bus.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,19 @@ import asyncpg
 import pytest
 
 from orchestrator.adapters.bus.local import LocalBus
-from orchestrator.adapters.store import open_store
+from orchestrator.adapters.store import objects, open_store
 from orchestrator.adapters.store.sqlite import InMemoryPersistenceManager
 from orchestrator.app.first_start import started
 from orchestrator.computers.nodes import new_node_id
 from orchestrator.core.errors import Conflict, PolicyUnusable, StoreAway, ToolFailed
 from orchestrator.core.policy import default_policy
 from orchestrator.core.policy.load import DEFAULT_POLICY_TOML
-from orchestrator.core.ports import SYSTEM_STREAM, Identity, Store
+from orchestrator.core.ports import SYSTEM_STREAM, ChatModel, Identity, Store
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import SYSTEM, AgentTaskItem, Draft
 from orchestrator.core.task.rehearsal import Rehearsal, copy_name
 from orchestrator.core.task.system_facts import PolicyLoaded
+from orchestrator.core.task.task import AgentTask
 from orchestrator.core.undo.plan import Listing
 from orchestrator.core.wire.wire import ComputerId, sha256_hex
 from orchestrator.engine.tasks import TaskService
@@ -490,6 +492,26 @@ async def test_a_rehearsal_that_another_node_sees_through_takes_no_place_here(tm
             await AsyncExitStack().enter_async_context(rehearsals.copied(ComputerId("3"), ("submitter",)))
         store.may_answer.set()
         await asyncio.gather(*rehearsals.going_on())
+
+
+async def test_a_task_goes_to_the_node_that_has_its_computer(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever node it was submitted to: no call of it has to go over the bus."""
+    monkeypatch.setattr(objects, "FAR_S", HANG_S)
+    taken: list[str] = []
+
+    def noted(name: str, model_for: Callable[[AgentTask], ChatModel], task: AgentTask) -> ChatModel:
+        taken.append(name)
+        return model_for(task)
+
+    servers = {name: await nodes.node(name) for name in "abc"}
+    for name, server in servers.items():
+        workers = server.orchestrator.workers
+        workers.model_for = partial(noted, name, workers.model_for)
+    async with connected(servers["b"], "3", Disk()):
+        for server in (*servers.values(), *servers.values()):
+            task_id = await server.submit()
+            await server.until(task_id, "review_requested")
+    assert taken == ["b"] * 6
 
 
 # -- the workspace -----------------------------------------------------------------------

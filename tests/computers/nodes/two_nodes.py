@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from orchestrator.app.greeter import JournalGreeter
 from orchestrator.computers.hub import Hub
 from orchestrator.core.errors import Conflict
 from orchestrator.core.policy import Policy
-from orchestrator.core.ports import ANYBODY, CallResult, ChatMessage, ChatModel, Lease, ModelReply, Turns
+from orchestrator.core.ports import CallResult, ChatMessage, ChatModel, Lease, ModelReply
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.task import AgentTask
@@ -65,10 +65,8 @@ class Recorded(SqlStore if TYPE_CHECKING else object):  # type: ignore[misc]
         await super().renew(lease, lease_s)
         self.ledger.renewals.release()
 
-    async def lease(
-        self, holder: str, lease_s: float, *, but: Collection[TaskId] = (), turns: Turns = ANYBODY
-    ) -> Lease | None:
-        lease: Lease | None = await super().lease(holder, lease_s, but=but, turns=turns)
+    async def lease(self, holder: str, lease_s: float, **more: Any) -> Lease | None:
+        lease: Lease | None = await super().lease(holder, lease_s, **more)
         if lease is not None:
             self.ledger.leases[lease.task_id].append((holder, lease.token))
             self.ledger.leased.set()
