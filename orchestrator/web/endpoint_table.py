@@ -509,7 +509,8 @@ _PEOPLE: Final = (
     Endpoint(
         "POST", "/v1/away", "go_away", "people",
         "Let another person decide while one is away, or say that one is back; an admin does so for others, too.",
-        _ok("Who decides, and until when.", base.AwayDone), {409: "`conflict`: somebody changed it meanwhile"},
+        _ok("Who decides, and until when.", base.AwayDone),
+        {404: "there is no such person", 409: "`conflict`: somebody changed it meanwhile"},
         body=forms.AwayBody,
     ),
     Endpoint(

@@ -61,7 +61,7 @@ class Hearing:
         """The letter whose parts these are: its kind, address, tag, count of parts, number."""
 
     def heard(self, text: str) -> tuple[Note, str] | None:
-        """The note, and the key of its letter where that lies in the database; None: more of it comes, or it is known.
+        """The note, and the key of its letter where that lies in the database; None: more comes, or it is an own one.
 
         Raises ValueError for another text.
         """

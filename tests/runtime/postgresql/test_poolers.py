@@ -133,7 +133,11 @@ async def test_pools_of_any_size(mode: Mode, size: int, settings: str, postgres_
     with PgBouncer(postgres_server, mode, size=size, settings=settings) as pooler:
         url = pooler.url("postgres")
         warm = await asyncio.gather(*(asyncpg.connect(url, timeout=HANG_S) for _ in range(size)))
-        await asyncio.gather(*(each.execute("SELECT pg_sleep(0.01)") for each in warm))
+        if mode == "transaction":
+            # As long as all have begun, each has a server connection: only then there are so many.
+            for statement in ("BEGIN", "ROLLBACK"):
+                for each in warm:
+                    await each.execute(statement)
         with pytest.raises(SharedSession):
             await within(must_give_sessions(url))
         for each in warm:
