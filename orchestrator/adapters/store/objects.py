@@ -138,7 +138,7 @@ def near_first(due: Sequence[Due], here: Callable[[ComputerId], bool], now: int)
 
 def _names(computers: str) -> list[ComputerId]:
     """The computers of a row; none where it was damaged: the task that is read then is refused, and no other waits."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         names = json.loads(computers)
         return [ComputerId(str(name)) for name in names] if isinstance(names, list) else []
     return []

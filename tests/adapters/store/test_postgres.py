@@ -387,7 +387,8 @@ async def test_the_task_of_a_node_that_was_killed_is_taken_over(postgres_url: st
             assert time.monotonic() - began < 1.5 or not timed
 
 
-async def test_a_near_task_that_another_node_takes_is_passed_over(postgres_url: str) -> None:
+@pytest.mark.parametrize("damaged", ["[", "[" * 100_000], ids=["cut off", "deep"])
+async def test_a_near_task_that_another_node_takes_is_passed_over(postgres_url: str, damaged: str) -> None:
     """Its row is locked and no longer had; the next is taken without waiting, and a damaged row holds up nobody."""
     author = Author(ManualClock())
     async with opened(postgres_url) as store:
@@ -395,7 +396,7 @@ async def test_a_near_task_that_another_node_takes_is_passed_over(postgres_url: 
             await store.create(TaskId(name), [author.submitted()])
         connection = await asyncpg.connect(postgres_url)
         try:
-            await connection.execute("UPDATE tasks SET computers = '[' WHERE task_id = 'c'")
+            await connection.execute("UPDATE tasks SET computers = $1 WHERE task_id = 'c'", damaged)
             async with connection.transaction():
                 await connection.execute("SELECT 1 FROM tasks WHERE task_id = 'a' FOR UPDATE")
                 leases = [await store.lease("one", 60, here=lambda _: True) for _ in range(3)]
