@@ -215,6 +215,9 @@ class Link(asyncio.Protocol):
     async def close(self) -> None:
         """Send what waits and let go, in CLOSE_S at most, or ABANDON_S where it is lost."""
         patience_s = ABANDON_S if self.lost.is_set() else CLOSE_S
+        if self._hints:
+            with suppress(BusAway):
+                self._write(b"")
         self._lose()
         if self._transport is None:
             return
@@ -328,7 +331,7 @@ class Link(asyncio.Protocol):
         if self._hints:
             with suppress(BusAway):
                 self._write(b"")
-            self._sending = asyncio.get_running_loop().call_later(HINTS_APART_S, self._send_hints)
+                self._sending = asyncio.get_running_loop().call_later(HINTS_APART_S, self._send_hints)
 
     def _word(self, event: Event) -> None:
         match event:

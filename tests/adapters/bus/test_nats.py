@@ -514,6 +514,24 @@ async def test_notifications_that_follow_one_another_go_soon(
         assert await heard.until({"n": 5}) == [{"n": number} for number in range(6)]
 
 
+async def test_a_link_that_is_closed_sends_what_waits(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is told to it later is dropped, and no timer goes on for it."""
+    monkeypatch.setattr(nats_link, "HINTS_APART_S", HANG_S)
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+    address = nats_address(nats_server.url)
+    one, two = (nats_link.Link(address.servers[0], lambda came: heard.put_nowait(came.data), address) for _ in "12")
+    await two.connect("two")
+    two.subscribe("closed")
+    await one.connect("one")
+    for number in range(3):
+        one.tell("closed", b"%d" % number)
+    await one.close()
+    assert [await within(heard.get()) for _ in range(3)] == [b"0", b"1", b"2"]
+    await two.close()
+    two.tell("closed", b"3")
+    assert two._sending is None
+
+
 @contextmanager
 def cluster(*options: str, size: int = 3) -> Iterator[list[NatsServer]]:
     """Servers that know each other, and clients of one hear of all."""
