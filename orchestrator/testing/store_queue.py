@@ -509,6 +509,10 @@ async def s119_near_tasks_do_not_overtake_all(store: Store, clock: ManualClock) 
     clock.advance(OVERTAKEN_S - 0.001)
     await _due(store, clock, ("a6", 0, (C8,)))
     assert await _taken_near(store) == ["a6", "a5"]
+    await _due(store, clock, ("a7", 0, (C8,)))
+    clock.advance(FAR_S)
+    await _due(store, clock, ("a8", 1, (C3,)))
+    assert await _taken_near(store) == ["a8", "a7"], "those that come one after the other would keep a7 waiting"
 
 
 async def s120_users_with_far_tasks(store: Store, clock: ManualClock) -> None:

@@ -125,13 +125,17 @@ def near_first(due: Sequence[Due], here: Callable[[ComputerId], bool], now: int)
     """
     near: list[TaskId] = []
     far: list[TaskId] = []
+    long_ago = now - seconds_to_us(FAR_S)
+    # Else a node with nothing to do would keep a task waiting for those of a higher priority that it leaves to others.
+    if any(priority != due[0][1] and since <= long_ago for _, priority, since, _ in due):
+        long_ago = now
     for task_id, priority, since, computers in due:
         if priority != due[0][1] or since > due[0][2] + seconds_to_us(OVERTAKEN_S):
             break
         names = _names(computers)
         if not names or any(map(here, names)):
             near.append(TaskId(task_id))
-        elif now - since >= seconds_to_us(FAR_S):
+        elif since <= long_ago:
             far.append(TaskId(task_id))
     return near + far
 

@@ -342,8 +342,9 @@ class TaskQueue(Protocol):
         were idle it is the one whose task is due longest. ``but``: those that this holder leaves to others.
 
         ``here``: whether a computer is connected to the holder's node; None: that makes no difference. A task whose
-        computers are all elsewhere is left to the other nodes for FAR_S. After that, tasks with a computer here, and
-        those without computers, go before it where they have its priority and fell due within OVERTAKEN_S after it.
+        computers are all elsewhere is left to the other nodes for FAR_S, or until a task of the user with a lower
+        priority has been due for so long. After that, tasks with a computer here, and those without computers, go
+        before it where they have its priority and fell due within OVERTAKEN_S after it.
         """
 
     async def renew(self, lease: Lease, lease_s: float) -> None:
