@@ -522,6 +522,8 @@ async def test_a_link_that_is_closed_sends_what_waits(nats_server: NatsServer, m
     one, two = (nats_link.Link(address.servers[0], lambda came: heard.put_nowait(came.data), address) for _ in "12")
     await two.connect("two")
     two.subscribe("closed")
+    two.publish("closed", b"subscribed")
+    assert await within(heard.get()) == b"subscribed"
     await one.connect("one")
     for number in range(3):
         one.tell("closed", b"%d" % number)
