@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from orchestrator.core.errors import Conflict, JournalBroken, LeaseLost, NewerSchema, OrchestratorError, StoreAway
 from orchestrator.core.ports import ChatModel, Lease, Store
+from orchestrator.core.ports.store import Here
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.task import AgentTask
-from orchestrator.core.values import ComputerId
 from orchestrator.engine.actor import Leaving, TaskActor, TaskJournal, note_failure
 from orchestrator.engine.actor.talks import Talks
 from orchestrator.engine.tasks import AWAY, TaskService, patiently
@@ -163,8 +163,8 @@ class Workers:
     lease_s: float = LEASE_S
     may_act: Callable[[], bool] = lambda: True
     """Whether tasks are taken on now."""
-    here: Callable[[ComputerId], bool] | None = None
-    """Whether a computer is connected to this node; None: there is no other node."""
+    here: Here = None
+    """None: there is no other node."""
     _due: asyncio.Event = field(default_factory=asyncio.Event)
     _told: set[str] = field(default_factory=lambda: {_ANY})
     """The tasks of which somebody said that they fall due: one is asked for; else a look shows whether one is due."""

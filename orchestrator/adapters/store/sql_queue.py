@@ -41,6 +41,7 @@ from orchestrator.adapters.store.sql import (
 )
 from orchestrator.core.errors import OrchestratorError
 from orchestrator.core.ports import ANYBODY, Lease, Token, Turns
+from orchestrator.core.ports.store import Here
 from orchestrator.core.task.facts import TaskId
 from orchestrator.core.task.items import AgentTaskItem
 from orchestrator.core.values import ComputerId, from_us, to_us
@@ -246,13 +247,7 @@ _SET_CLAIM: Final = "UPDATE computers SET task = ? WHERE computer = ?"
 
 
 def lease(
-    holder: str,
-    lease_s: float,
-    but: Collection[TaskId] = (),
-    turns: Turns = ANYBODY,
-    here: Callable[[ComputerId], bool] | None = None,
-    *,
-    now: int,
+    holder: str, lease_s: float, but: Collection[TaskId] = (), turns: Turns = ANYBODY, here: Here = None, *, now: int
 ) -> Script[Lease | None]:
     """The port's ``lease``."""
     term, names = _without("task_id", but)

@@ -45,6 +45,7 @@ from orchestrator.core.ports import (
     TokenRow,
     Turns,
 )
+from orchestrator.core.ports.store import Here
 from orchestrator.core.task.facts import BlobRef, RequestId, TaskId
 from orchestrator.core.task.items import AgentTaskItem, Draft
 from orchestrator.core.task.states import TaskStatus
@@ -406,13 +407,7 @@ class SqlStore(ABC):
     # -- queue ---------------------------------------------------------------------------
 
     async def lease(
-        self,
-        holder: str,
-        lease_s: float,
-        *,
-        but: Collection[TaskId] = (),
-        turns: Turns = ANYBODY,
-        here: Callable[[ComputerId], bool] | None = None,
+        self, holder: str, lease_s: float, *, but: Collection[TaskId] = (), turns: Turns = ANYBODY, here: Here = None
     ) -> Lease | None:
         return await self._write(lambda now: sql_queue.lease(holder, lease_s, but, turns, here, now=now))
 

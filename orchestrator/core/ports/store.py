@@ -83,6 +83,8 @@ class Turns:
 
 ANYBODY: Final = Turns()
 
+Here = Callable[[ComputerId], bool] | None
+"""Whether a computer is connected to a holder's node; None: that makes no difference."""
 FAR_S: Final = 0.1
 """Seconds for which a due task is left to the nodes that have a computer of it: longer than a notification takes."""
 OVERTAKEN_S: Final = 10.0
@@ -327,13 +329,7 @@ class TaskQueue(Protocol):
     """The queue entries in the same rows: leases are on tasks, never on messages."""
 
     async def lease(
-        self,
-        holder: str,
-        lease_s: float,
-        *,
-        but: Collection[TaskId] = (),
-        turns: Turns = ANYBODY,
-        here: Callable[[ComputerId], bool] | None = None,
+        self, holder: str, lease_s: float, *, but: Collection[TaskId] = (), turns: Turns = ANYBODY, here: Here = None
     ) -> Lease | None:
         """A due task that nobody holds, of the user whose turn it is; None: there is none.
 
@@ -341,10 +337,9 @@ class TaskQueue(Protocol):
         user, the task of highest priority goes first, and of equals the one that is due longest. Between users that
         were idle it is the one whose task is due longest. ``but``: those that this holder leaves to others.
 
-        ``here``: whether a computer is connected to the holder's node; None: that makes no difference. A task whose
-        computers are all elsewhere is left to the other nodes for FAR_S, or until a task of the user with a lower
-        priority has been due for so long. After that, tasks with a computer here, and those without computers, go
-        before it where they have its priority and fell due within OVERTAKEN_S after it.
+        A task whose computers are all elsewhere than ``here`` is left to the other nodes for FAR_S, or until a task of
+        the user with a lower priority has been due for so long. After that, tasks with a computer here, and those
+        without computers, go before it where they have its priority and fell due within OVERTAKEN_S after it.
         """
 
     async def renew(self, lease: Lease, lease_s: float) -> None:
